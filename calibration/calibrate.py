@@ -1,0 +1,89 @@
+"""A whole calibration: every pair of the chosen cores, both schemes, one clock model."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
+
+from recbulc.calibration.episode import Effort, measure_pair
+from recbulc.calibration.model import DRIFT_LIMIT_PPM, ClockModel, boottime_ns
+from recbulc.calibration.pair import PairClock, summarise
+from recbulc.errors import InputError, RecbulcError
+from recbulc.tsc_probe.counter import measure_frequency_hz, measure_granule
+from recbulc.tsc_probe.machine import SUSPEND_NOISE_NS, Machine, suspended_ns
+from recbulc.tsc_probe.native import Prober
+
+CONFIDENCE = 0.99999
+LOOK_AGAIN_ROUNDS = 30_000
+
+
+def calibrate(
+    machine: Machine,
+    prober: Prober,
+    cores: tuple[int, ...],
+    *,
+    effort: Effort | None = None,
+    confidence: float = CONFIDENCE,
+    width_bits: int = 64,
+    injected: bool = False,
+    drift_limit_ppm: float = DRIFT_LIMIT_PPM,
+    on_episode: Callable[[], None] = lambda: None,
+) -> ClockModel:
+    """Measure every pair of `cores` (ReCBuLC §3.3).
+
+    With three or more cores a third one releases the flag of Scheme 2, as in the paper; with two they do it in turn.
+    """
+    check_confidence(confidence)
+    effort = effort or Effort()
+    if not machine.is_guest:
+        effort = replace(effort, idle_seconds=0.0)
+    slept = suspended_ns()
+    granule = measure_granule(prober, cores)
+    hz = measure_frequency_hz(prober, cores[0])
+    pairs: list[PairClock] = []
+    for pair in combinations(cores, 2):
+        triggers = machine.trigger_cores(pair, cores)
+        episodes = measure_pair(prober, pair, triggers, effort, granule, width_bits, on_episode)
+        pairs.append(summarise(pair, episodes, confidence, granule))
+    if abs(suspended_ns() - slept) > SUSPEND_NOISE_NS:
+        raise RecbulcError("the machine was suspended during the calibration", "repeat it")
+    model = ClockModel(
+        machine=machine.identity,
+        created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        boottime_ns=boottime_ns(),
+        suspended_ns=slept,
+        hz=hz,
+        granule=granule,
+        width_bits=width_bits,
+        drift_limit_ppm=drift_limit_ppm,
+        invariant=machine.invariant,
+        guest=machine.is_guest,
+        injected=injected,
+        pairs=tuple(pairs),
+    )
+    loops = model.open_loops()
+    if loops:
+        x, y, z = loops[0]
+        raise RecbulcError(
+            f"the intervals of the cores {x}, {y} and {z} contradict each other: the clocks changed meanwhile",
+            "repeat the calibration",
+        )
+    return model
+
+
+def look_again(machine: Machine, prober: Prober, model: ClockModel, pair: tuple[int, int]) -> PairClock:
+    """Measure a pair of `model` once more, with an idle spell before every episode: a guest's cores may then move."""
+    effort = Effort(rounds=LOOK_AGAIN_ROUNDS, idle_share=1.0)
+    triggers = machine.trigger_cores(pair, model.cores)
+    episodes = measure_pair(prober, pair, triggers, effort, model.granule, model.width_bits)
+    return summarise(pair, episodes, model.pair(*pair).confidence, model.granule)
+
+
+def check_confidence(confidence: float) -> None:
+    """A coefficient of Eq. 8."""
+    if not 0.5 <= confidence < 1:
+        raise InputError(
+            f"a confidence of {confidence} makes no interval", "choose one from 0.5 to below 1, as 0.99999"
+        )

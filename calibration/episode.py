@@ -1,0 +1,115 @@
+"""Episodes: a pair's clocks are measured in many short stretches, each by new threads on new pages.
+
+What varies from run to run (where the flag lies, how threads start, on a guest: which of the host's cores ours are at
+the moment) thus varies between the episodes of one calibration too, and becomes part of its result. A guest's cores
+move when they have been idle, so the last episodes on a guest have an idle spell before them.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from recbulc.calibration.interval import Interval
+from recbulc.calibration.scheme1 import handoff_bounds, race_bounds, shortest_round_trip
+from recbulc.calibration.scheme2 import Ticks, skew_samples
+from recbulc.errors import InputError
+from recbulc.tsc_probe.counter import Granule
+from recbulc.tsc_probe.native import Prober
+from recbulc.tsc_probe.rounds import Tester
+
+FLAG_TOUR = 128  # RB_FLAG_TOUR of rb_probe.h: a batch of this many rounds has used all lines of the flag equally
+LEAST_ROUNDS = 1_000
+SLOW_TESTERS = {Tester.B: 64}  # CPUID traps to the hypervisor: this many times fewer rounds
+HANDOFF = "handoff"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured, per pair."""
+
+    rounds: int = 100_000  # of every tester
+    seconds: float = 8.0  # no further episode is started after this long
+    idle_seconds: float = 0.1  # before each of the last episodes; 0 on bare metal
+    idle_share: float = 0.25  # of the episodes are these last ones
+
+    def __post_init__(self) -> None:
+        if self.rounds < LEAST_ROUNDS:
+            raise InputError(f"{self.rounds} rounds are too few to bound a skew", f"use at least {LEAST_ROUNDS}")
+
+    @property
+    def episodes(self) -> int:
+        """More rounds make more episodes, until each has enough for a bound of its own."""
+        return min(32, max(8, self.rounds // 1_000))
+
+    @property
+    def rounds_per_episode(self) -> int:
+        """In whole tours of the flag."""
+        return -(-self.rounds // self.episodes // FLAG_TOUR) * FLAG_TOUR
+
+    def idle_before(self, episode: int) -> float:
+        """The last episodes start after an idle spell."""
+        return self.idle_seconds if episode >= self.episodes * (1 - self.idle_share) else 0.0
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What one stretch gave: Eq. 3 per tester (raw, not widened), samples of D, and what it had to leave out."""
+
+    bounds: dict[str, Interval]
+    d: Ticks
+    transfer_ticks: float
+    round_trip_ticks: int
+    rounds: int
+    dropped: int
+
+
+def play_episode(
+    prober: Prober, pair: tuple[int, int], trigger: int | None, rounds: int, granule: Granule, width_bits: int
+) -> Episode:
+    """Every tester once, `rounds` rounds each."""
+    bounds: dict[str, Interval] = {}
+    played = dropped = 0
+    for tester in Tester:
+        race = prober.race(pair, tester, max(8, rounds // SLOW_TESTERS.get(tester, 1)))
+        bounds[tester.value] = race_bounds(race, width_bits)
+        played += race.first.size
+        dropped += int(np.count_nonzero(race.migrated))
+    handoff = prober.handoff(pair, rounds)
+    bounds[HANDOFF] = handoff_bounds(handoff, width_bits)
+    samples = skew_samples(prober.flag(pair, trigger, rounds), FLAG_TOUR, granule.ticks, width_bits)
+    return Episode(
+        bounds=bounds,
+        d=samples.d,
+        transfer_ticks=samples.transfer_ticks,
+        round_trip_ticks=shortest_round_trip(handoff, width_bits),
+        rounds=played + rounds + samples.rounds,
+        dropped=dropped + int(np.count_nonzero(handoff.migrated)) + samples.dropped,
+    )
+
+
+def measure_pair(
+    prober: Prober,
+    pair: tuple[int, int],
+    triggers: tuple[int, ...],
+    effort: Effort,
+    granule: Granule,
+    width_bits: int,
+    on_episode: Callable[[], None] = lambda: None,
+) -> list[Episode]:
+    """Episode after episode, with the trigger core drawn anew for each (ReCBuLC §3.3.2)."""
+    start = time.monotonic()
+    episodes: list[Episode] = []
+    play_episode(prober, pair, None, FLAG_TOUR, granule, width_bits)  # warm-up: caches, branch predictors, frequency
+    for number in range(effort.episodes):
+        if len(episodes) >= 4 and time.monotonic() - start > effort.seconds:
+            break
+        time.sleep(effort.idle_before(number))
+        trigger = random.choice(triggers) if triggers else None
+        episodes.append(play_episode(prober, pair, trigger, effort.rounds_per_episode, granule, width_bits))
+        on_episode()
+    return episodes

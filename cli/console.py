@@ -1,0 +1,110 @@
+"""How commands speak: results on stdout, progress and remarks on stderr, one JSON document where asked for."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from recbulc.errors import InputError
+
+PLAIN_WIDTH = 120  # of tables in files and pipes
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
+
+
+class Speaker:
+    """The voice of one command."""
+
+    def __init__(self, *, quiet: bool, verbose: bool, as_json: bool) -> None:
+        self.as_json = as_json
+        self._quiet = quiet
+        self._verbose = verbose
+        self._out = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def show(self, *what: Any) -> None:  # noqa: ANN401 (whatever rich can print)
+        """A result for people."""
+        if not self.as_json:
+            self._out.print(*what)
+
+    def document(self, document: dict[str, Any]) -> None:
+        """The result for programs: exactly one line on stdout."""
+        if self.as_json:
+            print(json.dumps(document), flush=True)
+
+    def note(self, text: str) -> None:
+        """A remark that a quiet user does not want."""
+        if not self._quiet:
+            self._err.print(text, markup=False)
+
+    def detail(self, text: str) -> None:
+        """A remark for those who asked for more."""
+        if self._verbose:
+            self._err.print(text, markup=False)
+
+    def warn(self, text: str) -> None:
+        """Something the user must know; shown even when quiet."""
+        self._err.print(f"recbulc: warning: {text}", markup=False, style="yellow")
+
+    @contextlib.contextmanager
+    def progress(self, what: str, total: int) -> Iterator[Callable[[], None]]:
+        """A bar on a terminal, a line at the start and every quarter elsewhere; yields the step function."""
+        if self._quiet:
+            yield lambda: None
+        elif self._err.is_terminal:
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+            with Progress(*columns, console=self._err, transient=True) as bar:
+                task = bar.add_task(what, total=total)
+                yield lambda: bar.advance(task)
+        else:
+            yield self._plain_steps(what, total)
+
+    def _plain_steps(self, what: str, total: int) -> Callable[[], None]:
+        done = 0
+        self.note(f"{what} ...")
+
+        def step() -> None:
+            nonlocal done
+            done += 1
+            if done * 4 // total > (done - 1) * 4 // total:
+                self.note(f"{what}: {done}/{total}")
+
+        return step
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """The options that every command has."""
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout, and nothing else there")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no remarks")
+    parser.add_argument("-v", "--verbose", action="store_true", help="more remarks")
+
+
+def speaker_of(args: argparse.Namespace) -> Speaker:
+    """The voice that the common options ask for."""
+    return Speaker(quiet=args.quiet, verbose=args.verbose, as_json=args.json)
+
+
+def duration_seconds(text: str) -> float:
+    """DURATION: seconds, or `500ms`, `90s`, `10m`, `2h`, `10d`."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)", text)
+    if match is None or float(match[1]) == 0:
+        raise InputError(f"{text!r} is not a duration", "write seconds, or 500ms, 90s, 10m, 2h, 10d")
+    return float(match[1]) * UNITS[match[2]]
+
+
+def core_numbers(text: str) -> tuple[int, ...]:
+    """--cores: `0,1,4` or `0-3`."""
+    cores: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        if match is None:
+            raise InputError(f"{text!r} names no cores", "write them as 0,1,4 or 0-3")
+        cores.extend(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return tuple(cores)

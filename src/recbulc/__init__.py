@@ -1,0 +1,5 @@
+"""recbulc: reproduce concurrency bugs with local clocks."""
+
+from importlib.metadata import version
+
+__version__ = version("recbulc")

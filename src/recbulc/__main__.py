@@ -1,0 +1,7 @@
+"""`python -m recbulc`."""
+
+import sys
+
+from recbulc.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""Probes of the time stamp counter: C on pinned threads, raw stamps out."""
