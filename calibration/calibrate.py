@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from recbulc.calibration.episode import Effort, measure_pair
-from recbulc.calibration.model import DRIFT_LIMIT_PPM, ClockModel, boottime_ns
+from recbulc.calibration.model import DRIFT_LIMIT_PPM, ClockModel, drift_ticks_per_ns
 from recbulc.calibration.pair import PairClock, summarise
 from recbulc.errors import InputError, RecbulcError
 from recbulc.tsc_probe.counter import measure_frequency_hz, measure_granule
@@ -41,18 +41,18 @@ def calibrate(
         effort = replace(effort, idle_seconds=0.0)
     slept = suspended_ns()
     granule = measure_granule(prober, cores)
-    hz = measure_frequency_hz(prober, cores[0])
+    hz = measure_frequency_hz(prober, cores[0], width_bits)
+    drift = drift_ticks_per_ns(hz, drift_limit_ppm)
     pairs: list[PairClock] = []
     for pair in combinations(cores, 2):
         triggers = machine.trigger_cores(pair, cores)
         episodes = measure_pair(prober, pair, triggers, effort, granule, width_bits, on_episode)
-        pairs.append(summarise(pair, episodes, confidence, granule))
+        pairs.append(summarise(pair, episodes, prober.now_ns(), confidence, granule, drift))
     if abs(suspended_ns() - slept) > SUSPEND_NOISE_NS:
         raise RecbulcError("the machine was suspended during the calibration", "repeat it")
     model = ClockModel(
         machine=machine.identity,
         created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        boottime_ns=boottime_ns(),
         suspended_ns=slept,
         hz=hz,
         granule=granule,
@@ -78,7 +78,8 @@ def look_again(machine: Machine, prober: Prober, model: ClockModel, pair: tuple[
     effort = Effort(rounds=LOOK_AGAIN_ROUNDS, idle_share=1.0)
     triggers = machine.trigger_cores(pair, model.cores)
     episodes = measure_pair(prober, pair, triggers, effort, model.granule, model.width_bits)
-    return summarise(pair, episodes, model.pair(*pair).confidence, model.granule)
+    drift = drift_ticks_per_ns(model.hz, model.drift_limit_ppm)
+    return summarise(pair, episodes, prober.now_ns(), model.pair(*pair).confidence, model.granule, drift)
 
 
 def check_confidence(confidence: float) -> None:

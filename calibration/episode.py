@@ -19,10 +19,9 @@ from recbulc.calibration.scheme1 import handoff_bounds, race_bounds, shortest_ro
 from recbulc.calibration.scheme2 import Ticks, skew_samples
 from recbulc.errors import InputError
 from recbulc.tsc_probe.counter import Granule
-from recbulc.tsc_probe.native import Prober
+from recbulc.tsc_probe.native import FLAG_TOUR, Prober
 from recbulc.tsc_probe.rounds import Tester
 
-FLAG_TOUR = 128  # RB_FLAG_TOUR of rb_probe.h: a batch of this many rounds has used all lines of the flag equally
 LEAST_ROUNDS = 1_000
 SLOW_TESTERS = {Tester.B: 64}  # CPUID traps to the hypervisor: this many times fewer rounds
 HANDOFF = "handoff"
@@ -58,8 +57,9 @@ class Effort:
 
 @dataclass(frozen=True)
 class Episode:
-    """What one stretch gave: Eq. 3 per tester (raw, not widened), samples of D, and what it had to leave out."""
+    """What one episode gave: Eq. 3 per tester (raw, not widened), samples of D, and what it had to leave out."""
 
+    began_ns: int
     bounds: dict[str, Interval]
     d: Ticks
     transfer_ticks: float
@@ -73,6 +73,7 @@ def play_episode(
 ) -> Episode:
     """Every tester once, `rounds` rounds each."""
     bounds: dict[str, Interval] = {}
+    began_ns = prober.now_ns()
     played = dropped = 0
     for tester in Tester:
         race = prober.race(pair, tester, max(8, rounds // SLOW_TESTERS.get(tester, 1)))
@@ -83,6 +84,7 @@ def play_episode(
     bounds[HANDOFF] = handoff_bounds(handoff, width_bits)
     samples = skew_samples(prober.flag(pair, trigger, rounds), FLAG_TOUR, granule.ticks, width_bits)
     return Episode(
+        began_ns=began_ns,
         bounds=bounds,
         d=samples.d,
         transfer_ticks=samples.transfer_ticks,

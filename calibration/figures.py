@@ -17,6 +17,7 @@ from recbulc.errors import InputError
 from recbulc.tsc_probe.rounds import FlagRounds
 
 SUFFIXES = {".png", ".svg", ".pdf"}
+LABEL = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
 FIRST, SECOND, PROVEN, STATISTICAL, FAINT = "#1b6ca8", "#c8553d", "#2a7f62", "#8d5fa8", "#9a9a9a"
 
 
@@ -72,7 +73,8 @@ def draw_testers(axes: Axes, pair: PairClock, model: ClockModel) -> None:
             position, right - left, left=left, height=0.6 if thick else 0.35, color=colour, alpha=1 if thick else 0.55
         )
         label = f"[{lo}, {hi}]" + (" (cut)" if (left, right) != (lo, hi) else "")
-        axes.text(pair.d_ticks, position - 0.42, label, ha="center", va="center", fontsize="x-small")
+        axes.text(pair.d_ticks, position - 0.44, label, ha="center", va="center", fontsize="x-small", bbox=LABEL)
+    axes.set_ylim(-0.8, len(rows) - 0.4)
     axes.axvline(pair.d_ticks, color="black", linewidth=1)
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     axes.invert_yaxis()

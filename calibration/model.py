@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import time
 from dataclasses import dataclass, fields
 from itertools import combinations
 from pathlib import Path
@@ -34,11 +33,10 @@ UNMOVED = Interval(0, 0)
 
 @dataclass(frozen=True)
 class ClockModel:
-    """Everything a calibration found out. `boottime_ns` (CLOCK_BOOTTIME) is when; `injected` marks the test hook."""
+    """Everything a calibration found out; `injected` marks the test hook."""
 
     machine: Identity
     created: str
-    boottime_ns: int
     suspended_ns: int
     hz: float
     granule: Granule
@@ -75,8 +73,8 @@ class ClockModel:
         pair = self.pair(x, y)
         interval = pair.sound if kind == "sound" else pair.confident
         if at_boottime_ns is not None:
-            elapsed_ticks = abs(at_boottime_ns - self.boottime_ns) * self.hz / 1e9
-            interval = interval.widened(elapsed_ticks * self.drift_limit_ppm * 1e-6)
+            elapsed_ns = abs(at_boottime_ns - pair.boottime_ns)
+            interval = interval.widened(elapsed_ns * drift_ticks_per_ns(self.hz, self.drift_limit_ppm))
         return interval if pair.cores == (x, y) else interval.reversed()
 
     def open_loops(self) -> list[tuple[int, int, int]]:
@@ -129,15 +127,15 @@ def load_model(path: Path, machine: Identity, *, allow_injected: bool = False) -
     return model
 
 
+def drift_ticks_per_ns(hz: float, drift_limit_ppm: float) -> float:
+    """How fast two counters may drift apart."""
+    return hz * drift_limit_ppm * 1e-15
+
+
 def default_path(machine: Identity) -> Path:
     """Where this machine's model of this boot is kept."""
     key = hashlib.sha256(msgspec.json.encode(machine)).hexdigest()[:16]
     return Path(platformdirs.user_cache_dir("recbulc")) / f"clocks-{key}.json"
-
-
-def boottime_ns() -> int:
-    """Nanoseconds since boot, suspends included."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 def write_whole(path: Path, content: bytes) -> None:

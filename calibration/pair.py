@@ -22,7 +22,7 @@ STEP_TICKS = 3.0  # ... and at least so long; a shorter one is far below what an
 
 @dataclass(frozen=True)
 class PairClock:
-    """What is known of TS_y − TS_x, for cores (x, y).
+    """What is known of TS_y − TS_x at `boottime_ns`, for cores (x, y).
 
     `sound` is proven by single rounds (Scheme 1), `confident` holds with probability `confidence` if the paths between
     the two cores are alike (Scheme 2) and lies within `sound`. Both are already widened by the counters' granule.
@@ -31,6 +31,7 @@ class PairClock:
     """
 
     cores: tuple[int, int]
+    boottime_ns: int
     sound: Interval
     confident: Interval
     confidence: float
@@ -51,13 +52,20 @@ class PairClock:
         return max(self.stretches) - min(self.stretches)
 
 
-def summarise(cores: tuple[int, int], episodes: Sequence[Episode], confidence: float, granule: Granule) -> PairClock:
-    """Both schemes over all episodes.
+def summarise(
+    cores: tuple[int, int],
+    episodes: Sequence[Episode],
+    now_ns: int,
+    confidence: float,
+    granule: Granule,
+    drift_ticks_per_ns: float,
+) -> PairClock:
+    """Both schemes over all episodes; what is claimed holds at `now_ns`, when the last episode has ended.
 
-    While the skew stands still every episode bounds the same thing, and bounds intersect. A guest's skew may step when
-    its cores are moved: then the bounds of each stretch hold for that stretch only, `sound` is the hull of what the
-    stretches prove, widened by the largest step seen, since the next one is as likely; and `confident` speaks of the
-    longest stretch.
+    While the skew stands still every episode bounds the same thing, and bounds intersect, each looser by what clocks
+    may have drifted since. A guest's skew may step when its cores are moved: then the bounds of each stretch hold for
+    that stretch only, `sound` is the hull of what the stretches prove, widened by the largest step seen, since the next
+    one is as likely; and `confident` speaks of the longest stretch.
     """
     usable = [episode for episode in episodes if episode.d.size]
     if not usable:
@@ -66,14 +74,12 @@ def summarise(cores: tuple[int, int], episodes: Sequence[Episode], confidence: f
         )
     stretches = split_at_steps(usable)
     centres = tuple(float(np.mean([episode.d.mean() for episode in stretch])) for stretch in stretches)
-    wander = max(centres) - min(centres)
-    testers = {
-        name: hull(intersection(episode.bounds[name] for episode in stretch) for stretch in stretches)
-        for name in usable[0].bounds
-    }
     proven = [
         intersection(
-            bound for episode in stretch for name, bound in episode.bounds.items() if name not in UNSOUND_TESTERS
+            bound.widened(granule.uncertainty_ticks + (now_ns - episode.began_ns) * drift_ticks_per_ns)
+            for episode in stretch
+            for name, bound in episode.bounds.items()
+            if name not in UNSOUND_TESTERS
         )
         for stretch in stretches
     ]
@@ -82,7 +88,7 @@ def summarise(cores: tuple[int, int], episodes: Sequence[Episode], confidence: f
             f"the clocks of the cores {cores[0]} and {cores[1]} changed while they were measured",
             "repeat the calibration; if this stays, the machine's clocks cannot order events",
         )
-    sound = hull(proven).widened(granule.uncertainty_ticks + wander)
+    sound = hull(proven).widened(max(centres) - min(centres))
     longest = max(stretches, key=len)
     d = np.concatenate([episode.d for episode in longest])
     groups = np.repeat(np.arange(len(longest)), [episode.d.size for episode in longest])
@@ -91,11 +97,15 @@ def summarise(cores: tuple[int, int], episodes: Sequence[Episode], confidence: f
     confident = narrow.widened(granule.uncertainty_ticks).intersection(sound)
     return PairClock(
         cores=cores,
+        boottime_ns=now_ns,
         sound=sound,
         # outside of what is proven, the paths are not alike and Scheme 2 tells nothing: fall back to the proof
         confident=sound if confident.contradictory else confident,
         confidence=confidence,
-        testers=testers,
+        testers={
+            name: hull(intersection(episode.bounds[name] for episode in stretch) for stretch in stretches)
+            for name in usable[0].bounds
+        },
         d_ticks=skew.centre,
         half_width_ticks=skew.half_width,
         autocorrelation=skew.autocorrelation,

@@ -17,11 +17,10 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from recbulc.calibration.episode import FLAG_TOUR
 from recbulc.calibration.scheme2 import Ticks, estimate, skew_samples
 from recbulc.errors import InputError
 from recbulc.tsc_probe.machine import Identity, suspended_ns
-from recbulc.tsc_probe.native import Prober
+from recbulc.tsc_probe.native import FLAG_TOUR, Prober
 
 BURSTS = 16  # per window, spread over it
 BURST_ROUNDS = 40 * FLAG_TOUR

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     skews = Skews.from_environment()
     machine = read_machine(Path(skews.root))
     prober = NativeProber(skews)
-    checks, granule, hz = look(machine, prober)
+    checks, granule, hz = look(machine, prober, skews.width_bits)
     compiler = find_compiler()
     checks.append(
         Check("compiler", True, compiler)
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if usable else MachineError.exit_code
 
 
-def look(machine: Machine, prober: NativeProber) -> tuple[list[Check], Granule | None, float | None]:
+def look(machine: Machine, prober: NativeProber, width_bits: int) -> tuple[list[Check], Granule | None, float | None]:
     """All checks, and what the counter is like where it can be read at all."""
     checks = []
     usable = tuple(core for core in machine.allowed if core in machine.online)
@@ -108,7 +108,7 @@ def look(machine: Machine, prober: NativeProber) -> tuple[list[Check], Granule |
         checks.append(Check("TSC", False, error.what, error.remedy))
     else:
         granule = measure_granule(prober, usable)
-        hz = measure_frequency_hz(prober, usable[0])
+        hz = measure_frequency_hz(prober, usable[0], width_bits)
         detail = f"constant rate, {hz / 1e6:.3f} MHz, in steps of {granule.ticks} ticks"
         checks.append(Check("TSC", True, detail))
     checks.append(

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from recbulc.tsc_probe.native import Prober
 from recbulc.tsc_probe.rounds import Stamps
@@ -13,6 +14,7 @@ from recbulc.tsc_probe.rounds import Stamps
 READINGS = 20_000
 SHARE = 0.9  # of the differences that a granule must divide
 SPECTRUM = 1 << 16
+FASTEST_HZ = 8e9  # no counter ticks faster
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,14 @@ def measure_granule(prober: Prober, cores: tuple[int, ...]) -> Granule:
 def granule_of(readings: Stamps) -> Granule:
     """The step of a counter from readings with varied gaps.
 
-    Minimum and gcd are traps: a bumped reading makes both of them 1, and every bound too tight. The granule is the
-    largest g that divides at least 90 % of the differences. A counter scaled by a hypervisor has a step that is no
+    Minimum and gcd are traps: a bumped reading makes both of them 1, and every bound too tight. Readings within one
+    step are therefore left out, and the granule is the largest g that divides at least 90 % of the differences that
+    remain. A counter scaled by a hypervisor has a step that is no
     whole number; it shows as a line in the spectrum of the differences.
     """
-    gaps = np.diff(readings)
-    gaps = gaps[(gaps > 0) & (gaps < SPECTRUM)].astype(np.int64)
+    fresh = np.concatenate([[True], np.diff(readings) > 1])  # neither equal to the reading before nor bumped
+    gaps = np.diff(readings[fresh])
+    gaps = gaps[gaps < SPECTRUM].astype(np.int64)
     if gaps.size == 0:
         return Granule(SPECTRUM, 0)
     values, counts = np.unique(gaps, return_counts=True)
@@ -60,13 +64,16 @@ def granule_of(readings: Stamps) -> Granule:
     if ticks == 1:
         scaled = _step_in_spectrum(gaps)
         return Granule(int(np.ceil(scaled)), 1) if scaled > 1 else Granule(1, 0)
-    residues, how_often = np.unique(readings % np.uint64(ticks), return_counts=True)
-    phase = int(residues[np.argmax(how_often)])
-    common = residues[how_often > 1].astype(np.int64)  # once: the counter itself was set between two readings
-    return Granule(ticks, int(np.max((common - phase) % ticks)) if common.size else 0)
+    return Granule(ticks, _longest_run(~fresh & np.concatenate([[False], np.diff(readings) == 1])))
 
 
-def _step_in_spectrum(gaps: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float:
+def _longest_run(marks: npt.NDArray[np.bool_]) -> int:
+    """How many marks follow each other at most."""
+    ends = np.flatnonzero(np.diff(np.concatenate([[0], marks.astype(np.int8), [0]])))
+    return int(np.max(ends[1::2] - ends[::2], initial=0))
+
+
+def _step_in_spectrum(gaps: npt.NDArray[np.int64]) -> float:
     """The longest period, whole or not, that nearly all gaps are multiples of; 1 when there is none."""
     spread = float(np.subtract(*np.percentile(gaps, [95, 5])))
     if spread < 8:
@@ -80,9 +87,10 @@ def _step_in_spectrum(gaps: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float
     return float(SPECTRUM / line[np.argmax(strength[line])])
 
 
-def measure_frequency_hz(prober: Prober, core: int, seconds: float = 0.2) -> float:
-    """Ticks per second against CLOCK_MONOTONIC_RAW."""
+def measure_frequency_hz(prober: Prober, core: int, width_bits: int = 64, seconds: float = 0.2) -> float:
+    """Ticks per second against CLOCK_MONOTONIC_RAW; a narrow counter is read again before it has overflowed."""
+    period = 1 << width_bits
     tsc_start, ns_start = prober.counter_and_clock(core)
-    time.sleep(seconds)
+    time.sleep(min(seconds, period / FASTEST_HZ / 4))
     tsc_end, ns_end = prober.counter_and_clock(core)
-    return (tsc_end - tsc_start) / (ns_end - ns_start) * 1e9
+    return (tsc_end - tsc_start) % period / (ns_end - ns_start) * 1e9

@@ -7,6 +7,7 @@ answered between them.
 from __future__ import annotations
 
 import secrets
+import time
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ from recbulc.tsc_probe.sequences import SEQUENCES
 from recbulc.tsc_probe.skew import NO_SKEWS, Skews
 
 PATIENCE_MS = 10_000
+FLAG_TOUR: int = lib.RB_FLAG_TOUR  # a batch of so many rounds has used every line of Scheme 2's flag equally often
 LITMUS_SHAPES = {Shape.STORE: lib.RB_LITMUS_STORE, Shape.LOAD: lib.RB_LITMUS_LOAD}
 TESTERS = {tester: getattr(lib, f"RB_TESTER_{tester.name}") for tester in Tester}
 
@@ -48,6 +50,9 @@ class Prober(Protocol):
 
     def counter_and_clock(self, core: int) -> tuple[int, int]:
         """One core's counter, and nanoseconds of CLOCK_MONOTONIC_RAW, at one instant."""
+
+    def now_ns(self) -> int:
+        """Nanoseconds since boot, suspends included."""
 
 
 class NativeProber:
@@ -108,6 +113,10 @@ class NativeProber:
         ns = ffi.new("double *")
         self._check(lib.rb_stamp_cost(self._cores((core,)), SEQUENCES.index(sequence), count, ns), (core,))
         return float(ns[0])
+
+    def now_ns(self) -> int:
+        """CLOCK_BOOTTIME."""
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
     def _cores(self, numbers: tuple[int, ...]) -> Any:  # noqa: ANN401 (a cffi array)
         return ffi.new("struct rb_core[]", [(number, self._skews.of(number).as_c()) for number in numbers])

@@ -7,10 +7,10 @@
 #include "rb_skew.h"
 #include "rb_team.h"
 
-#define GAP_MOST     512 /* cycles between readings, varied: equal gaps would hide the step behind their own length */
-#define COST_REPEATS 16  /* the least of so many timings is free of interrupts */
+#define GAP_MOST       2048 /* cycles between readings, varied: equal gaps would hide the step behind their own length */
+#define COST_REPEATS   16   /* the least of so many timings is free of interrupts */
 #define HYPERVISOR_BIT (1u << 31) /* CPUID.1:ECX */
-#define NS_PER_S     1000000000L
+#define NS_PER_S       1000000000L
 
 struct rb_counter_game {
     uint32_t count;

@@ -16,9 +16,9 @@
  * direction before the next: RB_FLAG_TOUR rounds see all of them, equally often.
  */
 #define ROUNDS_PER_LINE 2
-#define FLAG_LINES (RB_FLAG_TOUR / ROUNDS_PER_LINE)
-#define SETTLE_CYCLES 200 /* from a worker's last post to its first look at the flag, with room to spare */
-#define SETTLE_JITTER 256
+#define FLAG_LINES      (RB_FLAG_TOUR / ROUNDS_PER_LINE)
+#define SETTLE_CYCLES   200 /* from a worker's last post to its first look at the flag, with room to spare */
+#define SETTLE_JITTER   256
 
 enum { WORD_READY, WORD_FLAGS = RB_TEAM_MAX, WORDS = WORD_FLAGS + FLAG_LINES };
 
