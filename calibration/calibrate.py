@@ -45,7 +45,7 @@ def calibrate(
     drift = drift_ticks_per_ns(hz, drift_limit_ppm)
     pairs: list[PairClock] = []
     for pair in combinations(cores, 2):
-        triggers = machine.trigger_cores(pair, cores)
+        triggers = machine.trigger_groups(pair, cores)
         episodes = measure_pair(prober, pair, triggers, effort, granule, width_bits, on_episode)
         pairs.append(summarise(pair, episodes, prober.now_ns(), confidence, granule, drift))
     if abs(suspended_ns() - slept) > SUSPEND_NOISE_NS:
@@ -76,7 +76,7 @@ def calibrate(
 def look_again(machine: Machine, prober: Prober, model: ClockModel, pair: tuple[int, int]) -> PairClock:
     """Measure a pair of `model` once more, with an idle spell before every episode: a guest's cores may then move."""
     effort = Effort(rounds=LOOK_AGAIN_ROUNDS, idle_share=1.0)
-    triggers = machine.trigger_cores(pair, model.cores)
+    triggers = machine.trigger_groups(pair, model.cores)
     episodes = measure_pair(prober, pair, triggers, effort, model.granule, model.width_bits)
     drift = drift_ticks_per_ns(model.hz, model.drift_limit_ppm)
     return summarise(pair, episodes, prober.now_ns(), model.pair(*pair).confidence, model.granule, drift)

@@ -92,13 +92,15 @@ def compare_pairs(before: PairClock, after: PairClock, moving_granule: int, conf
     sign = 1.0 if before.cores == after.cores else -1.0
     error, freedom = welch_error(np.array(before.samples), np.array(after.samples))
     wander = max(before.wander_ticks, after.wander_ticks, 2.0 * moving_granule)
-    allowed = wander + float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
+    quantile = float(stats.t.ppf((1 + confidence) / 2, freedom))
+    # the error is itself estimated, and may be larger: for a promise, as large as chance lets it be
+    largest_error = error * float(freedom / stats.chi2.ppf(1 - POWER, freedom)) ** 0.5
     return PairChange(
         cores=after.cores,
         shift_ticks=float(np.mean(after.stretches) - sign * np.mean(before.stretches)),
         wander_ticks=wander,
-        allowed_ticks=allowed,
-        smallest_detectable_ticks=allowed + float(stats.t.ppf(POWER, freedom)) * error,
+        allowed_ticks=wander + quantile * error,
+        smallest_detectable_ticks=wander + (quantile + float(stats.t.ppf(POWER, freedom))) * largest_error,
     )
 
 

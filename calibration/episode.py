@@ -16,15 +16,17 @@ import numpy as np
 
 from recbulc.calibration.interval import Interval
 from recbulc.calibration.scheme1 import handoff_bounds, race_bounds, shortest_round_trip
-from recbulc.calibration.scheme2 import Ticks, skew_samples
+from recbulc.calibration.scheme2 import Ticks, differences, find_spikes, interleave, skew_samples
 from recbulc.errors import InputError
 from recbulc.tsc_probe.counter import Granule
 from recbulc.tsc_probe.native import FLAG_TOUR, Prober
-from recbulc.tsc_probe.rounds import Tester
+from recbulc.tsc_probe.rounds import FlagRounds, Tester
 
 LEAST_ROUNDS = 1_000
 SLOW_TESTERS = {Tester.B: 64}  # CPUID traps to the hypervisor: this many times fewer rounds
 HANDOFF = "handoff"
+
+Triggers = tuple[tuple[int, ...], ...]  # groups of cores (Machine.trigger_groups)
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,22 @@ class Episode:
     dropped: int
 
 
+def play_flag(prober: Prober, pair: tuple[int, int], triggers: Triggers, rounds: int, width_bits: int) -> FlagRounds:
+    """Scheme 2 with the trigger core drawn at random (ReCBuLC §3.3.2).
+
+    Without a core to spare the pair triggers itself in turn, and so it does where a third core's flag reaches the same
+    worker first all the time: then there are no two spikes, and nothing tells who was first.
+    """
+    if triggers:
+        parts = [prober.flag(pair, random.choice(group), rounds // len(triggers)) for group in triggers]
+        shuffled = interleave(parts)
+        if find_spikes(differences(shuffled, width_bits)).apart:
+            return shuffled
+    return prober.flag(pair, None, rounds)
+
+
 def play_episode(
-    prober: Prober, pair: tuple[int, int], trigger: int | None, rounds: int, granule: Granule, width_bits: int
+    prober: Prober, pair: tuple[int, int], triggers: Triggers, rounds: int, granule: Granule, width_bits: int
 ) -> Episode:
     """Every tester once, `rounds` rounds each."""
     bounds: dict[str, Interval] = {}
@@ -82,7 +98,7 @@ def play_episode(
         dropped += int(np.count_nonzero(race.migrated))
     handoff = prober.handoff(pair, rounds)
     bounds[HANDOFF] = handoff_bounds(handoff, width_bits)
-    samples = skew_samples(prober.flag(pair, trigger, rounds), FLAG_TOUR, granule.ticks, width_bits)
+    samples = skew_samples(play_flag(prober, pair, triggers, rounds, width_bits), FLAG_TOUR, granule.ticks, width_bits)
     return Episode(
         began_ns=began_ns,
         bounds=bounds,
@@ -97,21 +113,20 @@ def play_episode(
 def measure_pair(
     prober: Prober,
     pair: tuple[int, int],
-    triggers: tuple[int, ...],
+    triggers: Triggers,
     effort: Effort,
     granule: Granule,
     width_bits: int,
     on_episode: Callable[[], None] = lambda: None,
 ) -> list[Episode]:
-    """Episode after episode, with the trigger core drawn anew for each (ReCBuLC §3.3.2)."""
+    """Episode after episode, with the trigger cores drawn anew for each."""
     start = time.monotonic()
     episodes: list[Episode] = []
-    play_episode(prober, pair, None, FLAG_TOUR, granule, width_bits)  # warm-up: caches, branch predictors, frequency
+    play_episode(prober, pair, (), FLAG_TOUR, granule, width_bits)  # warm-up: caches, branch predictors, frequency
     for number in range(effort.episodes):
         if len(episodes) >= 4 and time.monotonic() - start > effort.seconds:
             break
-        time.sleep(effort.idle_before(number))
-        trigger = random.choice(triggers) if triggers else None
-        episodes.append(play_episode(prober, pair, trigger, effort.rounds_per_episode, granule, width_bits))
+        prober.idle(effort.idle_before(number))
+        episodes.append(play_episode(prober, pair, triggers, effort.rounds_per_episode, granule, width_bits))
         on_episode()
     return episodes

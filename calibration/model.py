@@ -105,7 +105,7 @@ def load_model(path: Path, machine: Identity, *, allow_injected: bool = False) -
     again = f"make a new one with `recbulc calibrate --out {path}`"
     try:
         header = msgspec.json.decode(content, type=dict[str, object])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is damaged: {error}", again) from error
     if header.get("format") != FORMAT:
         raise InputError(f"{path} is not a clock model (its format is {header.get('format')!r})", again)

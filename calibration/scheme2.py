@@ -6,7 +6,9 @@ ways are alike is an assumption this scheme cannot check; Scheme 1 makes none.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,15 +27,25 @@ TABLE_CONFIDENCES = (0.99, 0.999, 0.9999, 0.99999)
 
 @dataclass(frozen=True)
 class Spikes:
-    """The two humps of TS2 − TS1 (Fig. 7) and the boundary between them."""
+    """The two humps of TS2 − TS1 (Fig. 7) and the boundary between them.
+
+    `spread` is the sum of both humps' interquartile ranges, `smaller_share` the part of the rounds in the lesser one.
+    """
 
     left: float
     right: float
+    spread: float = 0.0
+    smaller_share: float = 0.0
 
     @property
     def boundary(self) -> float:
         """The middle of the two: right of it, core 0 had the flag first."""
         return (self.left + self.right) / 2
+
+    @property
+    def apart(self) -> bool:
+        """Are there two of them? One hump split in the middle has its halves closer than they are wide."""
+        return self.right - self.left > 2 * self.spread and self.smaller_share >= 0.02
 
 
 @dataclass(frozen=True)
@@ -82,17 +94,28 @@ def find_spikes(diffs: npt.NDArray[np.int64]) -> Spikes:
     right_mean = (total[-1] - total[:-1]) / (bulk.size - count)
     between = count * (bulk.size - count) * (right_mean - left_mean) ** 2
     between[bulk[1:] == bulk[:-1]] = -1.0  # equal values stay together
-    split = int(np.argmax(between)) + 1
-    spikes = Spikes(float(np.median(bulk[:split])), float(np.median(bulk[split:])))
+    boundary = float(bulk[int(np.argmax(between))])
     for _ in range(8):
-        left, right = bulk[bulk <= spikes.boundary], bulk[bulk > spikes.boundary]
-        if left.size == 0 or right.size == 0:
+        spikes = _spikes_at(bulk, boundary)
+        if not bulk[0] <= spikes.boundary < bulk[-1] or spikes.boundary == boundary:
             break
-        closer = Spikes(float(np.median(left)), float(np.median(right)))
-        if closer == spikes:
-            break
-        spikes = closer
+        boundary = spikes.boundary
     return spikes
+
+
+def _spikes_at(bulk: Ticks, boundary: float) -> Spikes:
+    left, right = bulk[bulk <= boundary], bulk[bulk > boundary]
+    (l25, l50, l75), (r25, r50, r75) = (np.percentile(side, [25, 50, 75]) for side in (left, right))
+    return Spikes(float(l50), float(r50), float(l75 - l25 + r75 - r25), min(left.size, right.size) / bulk.size)
+
+
+def interleave(parts: Sequence[FlagRounds]) -> FlagRounds:
+    """Rounds with different triggers, in turn, so that every batch has its share of each."""
+
+    def mixed(name: str) -> npt.NDArray[Any]:
+        return np.stack([getattr(part, name) for part in parts], axis=1).ravel()
+
+    return FlagRounds(mixed("ts0"), mixed("ts1"), mixed("trigger"), mixed("migrated"))
 
 
 def zero_was_first(rounds: FlagRounds, diffs: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
+from recbulc.calibration.episode import Triggers, play_flag
 from recbulc.calibration.scheme2 import Ticks, estimate, skew_samples
 from recbulc.errors import InputError
 from recbulc.tsc_probe.machine import Identity, suspended_ns
@@ -115,15 +116,14 @@ def read_stability(path: Path) -> tuple[Header, list[Sample], int]:
         if tuple(table.columns) != COLUMNS:
             raise ValueError(f"its columns are {', '.join(table.columns)}")
         samples = msgspec.convert(table.to_dict("records"), type=list[Sample])
-    except (msgspec.DecodeError, msgspec.ValidationError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError) as error:
         raise InputError(f"{path} is not a stability file, or damaged: {error}", "give another file") from error
     return header, samples, whole
 
 
 def watch(
     prober: Prober,
-    pairs: list[tuple[int, int]],
-    triggers: Callable[[tuple[int, int]], int | None],
+    triggers: Mapping[tuple[int, int], Triggers],
     file: StabilityFile,
     *,
     seconds: float,
@@ -131,7 +131,8 @@ def watch(
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Sample]:
-    """Measure windows of `every` seconds for `seconds`, all pairs in each; yields what has been kept."""
+    """Measure windows of `every` seconds for `seconds`, all pairs of `triggers` in each; yields what has been kept."""
+    pairs = list(triggers)
     totals = {pair: _total(file.samples, pair) for pair in pairs}
     begin = now()
     windows = max(1, round(seconds / every))
@@ -141,7 +142,7 @@ def watch(
         dropped = dict.fromkeys(pairs, 0)
         for burst in range(BURSTS):
             for pair in pairs:
-                rounds = prober.flag(pair, triggers(pair), BURST_ROUNDS)
+                rounds = play_flag(prober, pair, triggers[pair], BURST_ROUNDS, file.header.width_bits)
                 samples = skew_samples(rounds, FLAG_TOUR, file.header.granule_ticks, file.header.width_bits)
                 kept[pair].append(samples.d)
                 dropped[pair] += samples.dropped

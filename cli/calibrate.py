@@ -17,7 +17,7 @@ from rich.table import Table
 
 from recbulc.calibration.calibrate import CONFIDENCE, calibrate, check_confidence, look_again
 from recbulc.calibration.change import Comparison, compare_models, smallest_detectable_ticks
-from recbulc.calibration.episode import Effort
+from recbulc.calibration.episode import Effort, play_flag
 from recbulc.calibration.figures import calibration_figure, check_figure_path, save_figure
 from recbulc.calibration.interval import Interval
 from recbulc.calibration.model import DRIFT_LIMIT_PPM, ClockModel, default_path, load_model
@@ -96,8 +96,10 @@ def run(args: argparse.Namespace) -> int:
             on_episode=step,
         )
         first = model.pairs[0].cores
-        trigger = next(iter(machine.trigger_cores(first, cores)), None)
-        picture = prober.flag(first, trigger, PICTURE_ROUNDS) if args.plot or args.table else None
+        picture = None
+        if args.plot or args.table:
+            triggers = machine.trigger_groups(first, cores)
+            picture = play_flag(prober, first, triggers, PICTURE_ROUNDS, model.width_bits)
 
     model.save(out)
     if args.plot and picture is not None:

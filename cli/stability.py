@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import random
 import time
 from itertools import combinations
 from pathlib import Path
@@ -91,16 +90,12 @@ def _measure(args: argparse.Namespace, speaker: Speaker) -> tuple[Header, list[S
     if earlier:
         speaker.note(f"{args.csv}: continuing after {earlier} windows")
     pairs = list(combinations(cores, 2))
-
-    def trigger(pair: tuple[int, int]) -> int | None:
-        candidates = machine.trigger_cores(pair, cores)
-        return random.choice(candidates) if candidates else None
-
     windows = max(1, round(seconds / every)) * len(pairs)
     speaker.detail(f"{windows} windows of {every:g} s, {BURSTS} bursts each")
     try:
         with deep_sleep_off(machine), speaker.progress("watching", windows) as step:
-            for _ in watch(prober, pairs, trigger, file, seconds=seconds, every=every):
+            triggers = {pair: machine.trigger_groups(pair, cores) for pair in pairs}
+            for _ in watch(prober, triggers, file, seconds=seconds, every=every):
                 step()
     except KeyboardInterrupt:
         kept = f" in {args.csv}; the same command continues it" if args.csv else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,6 +90,6 @@ def measure_frequency_hz(prober: Prober, core: int, width_bits: int = 64, second
     """Ticks per second against CLOCK_MONOTONIC_RAW; a narrow counter is read again before it has overflowed."""
     period = 1 << width_bits
     tsc_start, ns_start = prober.counter_and_clock(core)
-    time.sleep(min(seconds, period / FASTEST_HZ / 4))
+    prober.idle(min(seconds, period / FASTEST_HZ / 4))
     tsc_end, ns_end = prober.counter_and_clock(core)
     return (tsc_end - tsc_start) % period / (ns_end - ns_start) * 1e9

@@ -92,14 +92,19 @@ class Machine:
             )
         return cores
 
-    def trigger_cores(self, pair: tuple[int, int], cores: tuple[int, ...]) -> tuple[int, ...]:
-        """Who may release the flag for this pair (ReCBuLC §3.3.2).
+    def trigger_groups(self, pair: tuple[int, int], cores: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Who may release the flag for this pair (ReCBuLC §3.3.2): one core of every group, equally often.
 
-        For two cores of one processor it must be one of the same processor; for cores of two processors, one of
-        either. Empty when there is none: the pair then triggers itself in turn.
+        For two cores of one processor that is a core of the same processor; for cores of two processors one of each,
+        since a flag reaches the nearer of the two first. Empty when a processor has no core to spare: the pair then
+        triggers itself in turn.
         """
-        packages = {self.package_of.get(core, 0) for core in pair}
-        return tuple(core for core in cores if core not in pair and self.package_of.get(core, 0) in packages)
+        packages = sorted({self.package_of.get(core, 0) for core in pair})
+        groups = tuple(
+            tuple(core for core in cores if core not in pair and self.package_of.get(core, 0) == package)
+            for package in packages
+        )
+        return groups if all(groups) else ()
 
 
 def read_machine(root: Path = Path("/")) -> Machine:

@@ -54,6 +54,9 @@ class Prober(Protocol):
     def now_ns(self) -> int:
         """Nanoseconds since boot, suspends included."""
 
+    def idle(self, seconds: float) -> None:
+        """Let time pass."""
+
 
 class NativeProber:
     """Probes with threads pinned to real cores; `skews` is the test hook."""
@@ -117,6 +120,10 @@ class NativeProber:
     def now_ns(self) -> int:
         """CLOCK_BOOTTIME."""
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+    def idle(self, seconds: float) -> None:
+        """Sleep."""
+        time.sleep(seconds)
 
     def _cores(self, numbers: tuple[int, ...]) -> Any:  # noqa: ANN401 (a cffi array)
         return ffi.new("struct rb_core[]", [(number, self._skews.of(number).as_c()) for number in numbers])

@@ -131,12 +131,15 @@ class SimulatedProber:
 
     def counter_and_clock(self, core: int) -> tuple[int, int]:
         """A counter of 1 GHz: one tick of true time is one nanosecond."""
-        self.now += min(200_000_000.0, 2.0**self.counters.width_bits / 4)
         return int(self.reading(core, np.array([self.now]))[0]), int(self.now)
 
     def now_ns(self) -> int:
         """True time."""
         return int(self.now)
+
+    def idle(self, seconds: float) -> None:
+        """Nothing happens."""
+        self.now += seconds * 1e9
 
     def _ideal(self, core: int, times: Times) -> Times:
         clock = self.clocks[core]

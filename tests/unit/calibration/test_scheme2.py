@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from recbulc.calibration.episode import play_flag
 from recbulc.calibration.scheme2 import (
     TABLE_CONFIDENCES,
     TABLE_M,
@@ -55,6 +56,7 @@ def test_spikes_are_found_when_nobody_knows_who_was_first():
     assert spikes.left == pytest.approx(SKEW - 106, abs=4)
     assert spikes.right == pytest.approx(SKEW + 106, abs=4)
     assert spikes.boundary == pytest.approx(SKEW, abs=2)
+    assert spikes.apart
     assert skew_samples(rounds, 128, 1).d.mean() == pytest.approx(SKEW, abs=1)
 
 
@@ -68,6 +70,26 @@ def test_spikes_of_very_different_height():
 def test_equal_differences_have_one_spike():
     spikes = find_spikes(np.full(100, 7, dtype=np.int64))
     assert (spikes.left, spikes.right) == (7, 7)
+    assert not spikes.apart
+
+
+@pytest.mark.parametrize("shape", ["normal", "uniform", "exponential"])
+def test_one_hump_is_not_taken_for_two(shape):
+    random = np.random.default_rng(6)
+    diffs = {
+        "normal": random.normal(100, 30, 20_000),
+        "uniform": random.uniform(0, 200, 20_000),
+        "exponential": random.exponential(60, 20_000),
+    }[shape]
+    assert not find_spikes(diffs.astype(np.int64)).apart
+
+
+def test_a_trigger_that_favours_one_worker_is_not_believed():
+    """The trigger is so near to core 0 that core 0 is always first: the pair then triggers itself."""
+    prober = machine(package_of={0: 0, 1: 1, 2: 0})
+    rounds = play_flag(prober, (0, 1), ((2,),), 12_800, 64)
+    assert rounds.first_is_known
+    assert skew_samples(rounds, 128, 1).d.mean() == pytest.approx(SKEW, abs=1)
 
 
 def test_estimate_is_students_t_for_independent_samples():

@@ -48,9 +48,10 @@ def test_cores_that_cannot_be_used_are_named(tmp_path):
 def test_the_trigger_comes_from_the_processors_of_the_pair(tmp_path):
     found = machine(tmp_path, online="0-5", packages={0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 2})
     cores = (0, 1, 2, 3, 4, 5)
-    assert found.trigger_cores((0, 1), cores) == (2,)
-    assert found.trigger_cores((0, 3), cores) == (1, 2, 4)
-    assert found.trigger_cores((3, 4), cores) == ()
+    assert found.trigger_groups((0, 1), cores) == ((2,),)
+    assert found.trigger_groups((0, 3), cores) == ((1, 2), (4,))
+    assert found.trigger_groups((3, 4), cores) == ()
+    assert found.trigger_groups((0, 5), cores) == ()
 
 
 def test_core_ranges_read_as_linux_writes_them():
