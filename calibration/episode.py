@@ -99,9 +99,8 @@ def play_episode(
         dropped += int(np.count_nonzero(race.migrated))
     handoff = prober.handoff(pair, rounds)
     bounds[HANDOFF] = handoff_bounds(handoff, width_bits)
-    samples = skew_samples(
-        play_flag(prober, pair, triggers, FLAG_SHARE * rounds, width_bits), FLAG_TOUR, granule.ticks, width_bits
-    )
+    flags = play_flag(prober, pair, triggers, FLAG_SHARE * rounds, width_bits)
+    samples = skew_samples(flags, FLAG_TOUR, granule.ticks, width_bits)
     return Episode(
         began_ns=began_ns,
         bounds=bounds,

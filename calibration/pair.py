@@ -110,7 +110,8 @@ def summarise(
         half_width_ticks=skew.half_width,
         autocorrelation=skew.autocorrelation,
         transfer_ticks=float(np.mean([episode.transfer_ticks for episode in longest])),
-        round_trip_ticks=min(episode.round_trip_ticks for episode in usable),
+        # of the stretch with the longest way: `sound` covers that one too
+        round_trip_ticks=max(min(episode.round_trip_ticks for episode in stretch) for stretch in stretches),
         stretches=centres,
         samples=tuple(float(episode.d.mean()) for episode in longest),
         rounds=sum(episode.rounds for episode in episodes),

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from recbulc.cli.main import COMMANDS
+
 TOP = Path(__file__).parents[2]
 STAGES = ["tsc_probe", "calibration", "recorders", "ordering", "solver", "replay", "report", "cli"]
 THERE = [stage for stage in STAGES if (TOP / stage).is_dir()]
@@ -29,7 +31,5 @@ def test_a_stage_imports_only_what_stands_left_of_it():
 
 
 def test_a_command_is_a_file():
-    from recbulc.cli.main import COMMANDS
-
     for name in COMMANDS:
         assert (TOP / "cli" / f"{name}.py").is_file()
