@@ -65,16 +65,19 @@ def draw_testers(axes: Axes, pair: PairClock, model: ClockModel) -> None:
     ]
     rows.append(("sound", (pair.sound.lo, pair.sound.hi), PROVEN))
     rows.append((f"confident\n{pair.confidence:g}", (pair.confident.lo, pair.confident.hi), STATISTICAL))
-    reach = 4 * max(abs(end - pair.d_ticks) for end in rows[-2][1])
+    ends = [end for _, interval, _ in rows for end in interval]
+    sound_reach = max(abs(end - pair.d_ticks) for end in rows[-2][1])
+    reach = min(4 * sound_reach, max(abs(end - pair.d_ticks) for end in ends))
     for position, (_, (lo, hi), colour) in enumerate(rows):
         thick = position >= len(rows) - 2
         left, right = max(lo, pair.d_ticks - reach), min(hi, pair.d_ticks + reach)
         axes.barh(
             position, right - left, left=left, height=0.6 if thick else 0.35, color=colour, alpha=1 if thick else 0.55
         )
-        label = f"[{lo}, {hi}]" + (" (cut)" if (left, right) != (lo, hi) else "")
+        label = f"[{lo}, {hi}]" + (" (cut)" if right - left < hi - lo - 1 else "")
         axes.text(pair.d_ticks, position - 0.44, label, ha="center", va="center", fontsize="x-small", bbox=LABEL)
     axes.set_ylim(-0.8, len(rows) - 0.4)
+    axes.set_xlim(pair.d_ticks - 1.05 * reach, pair.d_ticks + 1.05 * reach)
     axes.axvline(pair.d_ticks, color="black", linewidth=1)
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     axes.invert_yaxis()
@@ -86,14 +89,16 @@ def draw_core_map(axes: Axes, model: ClockModel) -> None:
     """Core × core: the estimated skew as colour, the width of the sound interval as text."""
     cores = model.cores
     skew: npt.NDArray[np.float64] = np.full((len(cores), len(cores)), np.nan)
+    reach = max(abs(pair.d_ticks) for pair in model.pairs) or 1.0
     for pair in model.pairs:
         i, j = cores.index(pair.cores[0]), cores.index(pair.cores[1])
         skew[i, j], skew[j, i] = pair.d_ticks, -pair.d_ticks
         if len(cores) <= 16:
             for row, column in ((i, j), (j, i)):
-                axes.text(column, row, str(pair.sound.width), ha="center", va="center", fontsize="x-small")
+                colour = "white" if abs(pair.d_ticks) > 0.6 * reach else "black"
+                label = str(pair.sound.width)
+                axes.text(column, row, label, ha="center", va="center", fontsize="x-small", color=colour)
     np.fill_diagonal(skew, 0)
-    reach = float(np.nanmax(np.abs(skew))) or 1.0
     image = axes.imshow(skew, cmap="RdBu_r", vmin=-reach, vmax=reach)
     axes.figure.colorbar(image, ax=axes, label="d = TS(column) − TS(row), ticks", shrink=0.8)
     step = max(1, len(cores) // 16)
