@@ -9,13 +9,15 @@ from itertools import combinations
 
 from recbulc.calibration.episode import Effort, measure_pair
 from recbulc.calibration.model import DRIFT_LIMIT_PPM, ClockModel, drift_ticks_per_ns
-from recbulc.calibration.pair import PairClock, summarise
+from recbulc.calibration.pair import UNSOUND_TESTERS, PairClock, summarise
 from recbulc.errors import InputError, RecbulcError
 from recbulc.tsc_probe.counter import measure_frequency_hz, measure_granule
 from recbulc.tsc_probe.machine import SUSPEND_NOISE_NS, Machine, suspended_ns
 from recbulc.tsc_probe.native import Prober
+from recbulc.tsc_probe.rounds import Tester
 
 CONFIDENCE = 0.99999
+MOST_CONFIDENCE = 1 - 1e-9
 LOOK_AGAIN_ROUNDS = 30_000
 
 
@@ -43,11 +45,12 @@ def calibrate(
     granule = measure_granule(prober, cores)
     hz = measure_frequency_hz(prober, cores[0], width_bits)
     drift = drift_ticks_per_ns(hz, drift_limit_ppm)
+    untrusted = untrusted_testers(machine)
     pairs: list[PairClock] = []
     for pair in combinations(cores, 2):
         triggers = machine.trigger_groups(pair, cores)
         episodes = measure_pair(prober, pair, triggers, effort, granule, width_bits, on_episode)
-        pairs.append(summarise(pair, episodes, prober.now_ns(), confidence, granule, drift))
+        pairs.append(summarise(pair, episodes, prober.now_ns(), confidence, granule, drift, untrusted))
     if abs(suspended_ns() - slept) > SUSPEND_NOISE_NS:
         raise RecbulcError("the machine was suspended during the calibration", "repeat it")
     model = ClockModel(
@@ -61,6 +64,7 @@ def calibrate(
         invariant=machine.invariant,
         guest=machine.is_guest,
         injected=injected,
+        lfence_orders=machine.lfence_orders,
         pairs=tuple(pairs),
     )
     loops = model.open_loops()
@@ -79,12 +83,19 @@ def look_again(machine: Machine, prober: Prober, model: ClockModel, pair: tuple[
     triggers = machine.trigger_groups(pair, model.cores)
     episodes = measure_pair(prober, pair, triggers, effort, model.granule, model.width_bits)
     drift = drift_ticks_per_ns(model.hz, model.drift_limit_ppm)
-    return summarise(pair, episodes, prober.now_ns(), model.pair(*pair).confidence, model.granule, drift)
+    return summarise(
+        pair, episodes, prober.now_ns(), model.pair(*pair).confidence, model.granule, drift, untrusted_testers(machine)
+    )
+
+
+def untrusted_testers(machine: Machine) -> frozenset[str]:
+    """Who takes no part in `sound` here: the bare forms, and where LFENCE may not order, all that need it."""
+    if machine.lfence_orders:
+        return UNSOUND_TESTERS
+    return UNSOUND_TESTERS | {tester.value for tester in Tester if tester.needs_lfence}
 
 
 def check_confidence(confidence: float) -> None:
     """A coefficient of Eq. 8."""
-    if not 0.5 <= confidence < 1:
-        raise InputError(
-            f"a confidence of {confidence} makes no interval", "choose one from 0.5 to below 1, as 0.99999"
-        )
+    if not 0.5 <= confidence <= MOST_CONFIDENCE:
+        raise InputError(f"a confidence of {confidence} makes no interval", "choose one from 0.5 to 0.999999999")

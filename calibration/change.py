@@ -1,6 +1,6 @@
 """Have the clocks changed between two calibrations (ReCBuLC §3.2 scenario 2, §6.5)?
 
-Never by comparing widened intervals: by a Welch test on the two samples of d. What a guest's cores do on their host is
+Never by comparing widened intervals: by a Welch test on two samples of d. What a guest's cores do on their host is
 no change in this sense: a host's counters stand within about a granule of each other, and a guest whose cores move
 between them sees its skew step by up to two. The test therefore asks whether the shift exceeds what such moves explain,
 and a shift that they may half explain is looked at again, over as many moves as a few seconds bring.
@@ -8,19 +8,20 @@ and a shift that they may half explain is looked at again, over as many moves as
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
-import numpy as np
 from scipy import stats
 
 from recbulc.calibration.model import ClockModel
 from recbulc.calibration.pair import PairClock
-from recbulc.calibration.scheme2 import Ticks
+from recbulc.calibration.scheme2 import t_quantile, variance_within
 from recbulc.errors import InputError
 from recbulc.tsc_probe.machine import SUSPEND_NOISE_NS
 
-POWER = 0.99  # with which a shift of `smallest_detectable_ticks` is seen
+POWER = 0.99  # with which a shift of `smallest_detectable_ticks` is seen while a guest's cores stay where they are
+UNKNOWN_VARIANCE = 1.0  # of one mean of d, in ticks squared, where a single value was measured
 
 
 @dataclass(frozen=True)
@@ -86,29 +87,33 @@ def compare_models(
 def compare_pairs(before: PairClock, after: PairClock, moving_granule: int, confidence: float) -> PairChange:
     """Welch's t-test of the shift, beyond what moving cores explain, at `confidence`.
 
-    Moves explain as much as was seen during the calibrations, and two granules (one for each core) on a guest, whose
-    `moving_granule` is not 0. Stretches between moves count alike, however long they were.
+    d is the mean over the stretches between moves, which count alike however long they were. Moves explain as much as
+    was seen during the calibrations, and two granules (one for each core) on a guest, whose `moving_granule` is not 0.
     """
     sign = 1.0 if before.cores == after.cores else -1.0
-    error, freedom = welch_error(np.array(before.samples), np.array(after.samples))
+    (then, v1, f1), (now, v2, f2) = mean_of_stretches(before.stretches), mean_of_stretches(after.stretches)
+    error = (v1 + v2) ** 0.5
+    freedom = (v1 + v2) ** 2 / (v1**2 / f1 + v2**2 / f2)  # Welch and Satterthwaite
     wander = max(before.wander_ticks, after.wander_ticks, 2.0 * moving_granule)
-    quantile = float(stats.t.ppf((1 + confidence) / 2, freedom))
+    quantile = t_quantile(confidence, freedom)
     # the error is itself estimated, and may be larger: for a promise, as large as chance lets it be
     largest_error = error * float(freedom / stats.chi2.ppf(1 - POWER, freedom)) ** 0.5
     return PairChange(
         cores=after.cores,
-        shift_ticks=float(np.mean(after.stretches) - sign * np.mean(before.stretches)),
+        shift_ticks=now - sign * then,
         wander_ticks=wander,
         allowed_ticks=wander + quantile * error,
         smallest_detectable_ticks=wander + (quantile + float(stats.t.ppf(POWER, freedom))) * largest_error,
     )
 
 
-def welch_error(one: Ticks, two: Ticks) -> tuple[float, float]:
-    """Standard error of the difference of two means, and its degrees of freedom (Welch and Satterthwaite)."""
-    v1, v2 = (max(float(np.var(x, ddof=1)) / x.size, 1e-12) if x.size > 1 else 1.0 for x in (one, two))
-    freedom = (v1 + v2) ** 2 / (v1**2 / max(one.size - 1, 1) + v2**2 / max(two.size - 1, 1))
-    return (v1 + v2) ** 0.5, freedom
+def mean_of_stretches(stretches: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """The mean of the stretches' means, its variance, and the degrees of freedom of that."""
+    variance, freedom = variance_within(stretches)
+    if freedom == 0 or variance == 0:
+        variance, freedom = UNKNOWN_VARIANCE, 1
+    of_mean = variance * sum(1 / len(stretch) for stretch in stretches) / len(stretches) ** 2
+    return fmean(fmean(stretch) for stretch in stretches), of_mean, float(freedom)
 
 
 def smallest_detectable_ticks(model: ClockModel, confidence: float) -> float:

@@ -2,7 +2,7 @@
 
 What varies from run to run (where the flag lies, how threads start, on a guest: which of the host's cores ours are at
 the moment) thus varies between the episodes of one calibration too, and becomes part of its result. A guest's cores
-move when they have been idle, so the last episodes on a guest have an idle spell before them.
+move when they have been idle, so its first episodes have an idle spell before them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import numpy as np
 
 from recbulc.calibration.interval import Interval
 from recbulc.calibration.scheme1 import handoff_bounds, race_bounds, shortest_round_trip
-from recbulc.calibration.scheme2 import Ticks, differences, find_spikes, interleave, skew_samples
+from recbulc.calibration.scheme2 import SkewSamples, Ticks, differences, find_spikes, interleave, skew_samples
 from recbulc.errors import InputError
 from recbulc.tsc_probe.counter import Granule
 from recbulc.tsc_probe.native import FLAG_TOUR, Prober
 from recbulc.tsc_probe.rounds import FlagRounds, Tester
 
-LEAST_ROUNDS = 1_000
+LEAST_ROUNDS, MOST_ROUNDS = 1_000, 10**9
+ROUNDS_PER_CALL = 25_600  # some 50 ms: Ctrl-C is answered between calls
 SLOW_TESTERS = {Tester.B: 64}  # CPUID traps to the hypervisor: this many times fewer rounds
 FLAG_SHARE = 4  # Scheme 2 lives on many rounds, and they are short: this many times more of them
 HANDOFF = "handoff"
@@ -35,38 +36,51 @@ class Effort:
     """How much is measured, per pair."""
 
     rounds: int = 100_000  # of every tester of Scheme 1; Scheme 2 plays FLAG_SHARE times as many
-    seconds: float = 8.0  # no further episode is started after this long
-    idle_seconds: float = 0.1  # before each of the last episodes; 0 on bare metal
-    idle_share: float = 0.25  # of the episodes are these last ones
+    seconds: float = 8.0  # no further episode of the default effort is started after this long
+    idle_seconds: float = 0.1  # before each of the first episodes; 0 on bare metal
+    idle_share: float = 0.25  # of the episodes are these first ones
 
     def __post_init__(self) -> None:
-        if self.rounds < LEAST_ROUNDS:
-            raise InputError(f"{self.rounds} rounds are too few to bound a skew", f"use at least {LEAST_ROUNDS}")
+        if not LEAST_ROUNDS <= self.rounds <= MOST_ROUNDS:
+            raise InputError(
+                f"{self.rounds} rounds are too {'few to bound a skew' if self.rounds < LEAST_ROUNDS else 'many'}",
+                f"use {LEAST_ROUNDS} to {MOST_ROUNDS}",
+            )
 
     @property
     def episodes(self) -> int:
-        """More rounds make more episodes, until each has enough for a bound of its own."""
-        return min(32, max(8, self.rounds // 1_000))
+        """Enough to see what varies between them, and as many more as many rounds need."""
+        return max(8, min(32, self.rounds // 1_000), -(-self.rounds // ROUNDS_PER_CALL))
 
     @property
     def rounds_per_episode(self) -> int:
         """In whole tours of the flag."""
         return -(-self.rounds // self.episodes // FLAG_TOUR) * FLAG_TOUR
 
+    @property
+    def patience_seconds(self) -> float:
+        """Who asks for more rounds than the default gives them time."""
+        return self.seconds * max(1.0, self.rounds / Effort.rounds)
+
     def idle_before(self, episode: int) -> float:
-        """The last episodes start after an idle spell."""
-        return self.idle_seconds if episode >= self.episodes * (1 - self.idle_share) else 0.0
+        """The first episodes start after an idle spell."""
+        return self.idle_seconds if episode < self.episodes * self.idle_share else 0.0
 
 
 @dataclass(frozen=True)
 class Episode:
-    """What one episode gave: Eq. 3 per tester (raw, not widened), samples of D, and what it had to leave out."""
+    """What one episode gave: Eq. 3 per tester (raw, not widened) between two runs of Scheme 2.
+
+    `d_before` and `d_after` are samples of D on either side of the bounds: if the skew stepped meanwhile, they differ.
+    """
 
     began_ns: int
     bounds: dict[str, Interval]
-    d: Ticks
+    d_before: Ticks
+    d_after: Ticks
     transfer_ticks: float
     round_trip_ticks: int
+    tester_rounds: int
     rounds: int
     dropped: int
 
@@ -88,9 +102,15 @@ def play_flag(prober: Prober, pair: tuple[int, int], triggers: Triggers, rounds:
 def play_episode(
     prober: Prober, pair: tuple[int, int], triggers: Triggers, rounds: int, granule: Granule, width_bits: int
 ) -> Episode:
-    """Every tester once, `rounds` rounds each."""
-    bounds: dict[str, Interval] = {}
+    """Every tester once, `rounds` rounds each, between the two halves of Scheme 2."""
+
+    def half() -> SkewSamples:
+        flags = play_flag(prober, pair, triggers, FLAG_SHARE * rounds // 2, width_bits)
+        return skew_samples(flags, FLAG_TOUR, granule.ticks, width_bits)
+
     began_ns = prober.now_ns()
+    before = half()
+    bounds: dict[str, Interval] = {}
     played = dropped = 0
     for tester in Tester:
         race = prober.race(pair, tester, max(8, rounds // SLOW_TESTERS.get(tester, 1)))
@@ -99,16 +119,17 @@ def play_episode(
         dropped += int(np.count_nonzero(race.migrated))
     handoff = prober.handoff(pair, rounds)
     bounds[HANDOFF] = handoff_bounds(handoff, width_bits)
-    flags = play_flag(prober, pair, triggers, FLAG_SHARE * rounds, width_bits)
-    samples = skew_samples(flags, FLAG_TOUR, granule.ticks, width_bits)
+    after = half()
     return Episode(
         began_ns=began_ns,
         bounds=bounds,
-        d=samples.d,
-        transfer_ticks=samples.transfer_ticks,
+        d_before=before.d,
+        d_after=after.d,
+        transfer_ticks=(before.transfer_ticks + after.transfer_ticks) / 2,
         round_trip_ticks=shortest_round_trip(handoff, width_bits),
-        rounds=played + rounds + samples.rounds,
-        dropped=dropped + int(np.count_nonzero(handoff.migrated)) + samples.dropped,
+        tester_rounds=rounds,
+        rounds=played + rounds + before.rounds + after.rounds,
+        dropped=dropped + int(np.count_nonzero(handoff.migrated)) + before.dropped + after.dropped,
     )
 
 
@@ -126,7 +147,7 @@ def measure_pair(
     episodes: list[Episode] = []
     play_episode(prober, pair, (), FLAG_TOUR, granule, width_bits)  # warm-up: caches, branch predictors, frequency
     for number in range(effort.episodes):
-        if len(episodes) >= 4 and time.monotonic() - start > effort.seconds:
+        if len(episodes) >= 4 and time.monotonic() - start > effort.patience_seconds:
             break
         prober.idle(effort.idle_before(number))
         episodes.append(play_episode(prober, pair, triggers, effort.rounds_per_episode, granule, width_bits))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +143,8 @@ def check_figure_path(path: Path) -> None:
         raise InputError(f"{path}: unknown kind of picture", f"end the name with one of {', '.join(sorted(SUFFIXES))}")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is no directory", "create it, or choose another place for the picture")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"cannot write {path}", "choose another place for the picture")
 
 
 def save_figure(figure: Figure, path: Path) -> None:

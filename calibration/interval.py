@@ -48,10 +48,6 @@ class Interval(msgspec.Struct, frozen=True, array_like=True):
         """What both allow; contradictory when they exclude each other."""
         return Interval(max(self.lo, other.lo), min(self.hi, other.hi))
 
-    def hull(self, other: Interval) -> Interval:
-        """Everything either allows, and what lies between."""
-        return Interval(min(self.lo, other.lo), max(self.hi, other.hi))
-
     def widened(self, ticks: float) -> Interval:
         """Looser by `ticks` on either side."""
         return Interval(floor(self.lo - ticks), ceil(self.hi + ticks))
@@ -71,8 +67,3 @@ UNBOUNDED = Interval(-FAR, FAR)
 def intersection(intervals: Iterable[Interval]) -> Interval:
     """What all allow; UNBOUNDED for none."""
     return reduce(Interval.intersection, intervals, UNBOUNDED)
-
-
-def hull(intervals: Iterable[Interval]) -> Interval:
-    """What any allows, and what lies between; at least one is needed."""
-    return reduce(Interval.hull, intervals)

@@ -11,6 +11,7 @@ import os
 import tempfile
 from dataclasses import dataclass, fields
 from itertools import combinations
+from math import isfinite
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,7 @@ import msgspec
 import platformdirs
 
 from recbulc.calibration.interval import Interval
-from recbulc.calibration.pair import PairClock
+from recbulc.calibration.pair import PairClock, drift_widening
 from recbulc.errors import InputError
 from recbulc.tsc_probe.counter import Granule
 from recbulc.tsc_probe.machine import Identity
@@ -45,9 +46,16 @@ class ClockModel:
     invariant: bool
     guest: bool
     injected: bool
+    lfence_orders: bool
     pairs: tuple[PairClock, ...]
     format: str = FORMAT
     version: int = VERSION
+
+    def __post_init__(self) -> None:
+        if not self.pairs:
+            raise ValueError("a model without pairs")
+        if not (1 <= self.width_bits <= 64 and isfinite(self.hz) and self.hz > 0 and isfinite(self.drift_limit_ppm)):
+            raise ValueError("a counter that cannot be")
 
     @property
     def cores(self) -> tuple[int, ...]:
@@ -73,16 +81,18 @@ class ClockModel:
         pair = self.pair(x, y)
         interval = pair.sound if kind == "sound" else pair.confident
         if at_boottime_ns is not None:
-            elapsed_ns = abs(at_boottime_ns - pair.boottime_ns)
-            interval = interval.widened(elapsed_ns * drift_ticks_per_ns(self.hz, self.drift_limit_ppm))
+            drift = abs(at_boottime_ns - pair.boottime_ns) * drift_ticks_per_ns(self.hz, self.drift_limit_ppm)
+            interval = interval.widened(drift_widening(drift, self.granule, pair.round_trip_ticks))
         return interval if pair.cores == (x, y) else interval.reversed()
 
     def open_loops(self) -> list[tuple[int, int, int]]:
         """Triples of cores whose three intervals contradict each other: x to y to z is not x to z."""
         loops = []
+        at = max(pair.boottime_ns for pair in self.pairs)
         for x, y, z in combinations(self.cores, 3):
             try:
-                around = self.interval(x, y).plus(self.interval(y, z)).intersection(self.interval(x, z))
+                xy, yz, xz = (self.interval(*way, at_boottime_ns=at) for way in ((x, y), (y, z), (x, z)))
+                around = xy.plus(yz).intersection(xz)
             except InputError:  # not every pair was measured
                 continue
             if around.contradictory:
@@ -91,7 +101,9 @@ class ClockModel:
 
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
-        write_whole(path, msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
+        content: dict[str, object] = msgspec.to_builtins(self)
+        content["checksum"] = checksum(content)
+        write_whole(path, msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
 
 
 def load_model(path: Path, machine: Identity, *, allow_injected: bool = False) -> ClockModel:
@@ -111,12 +123,13 @@ def load_model(path: Path, machine: Identity, *, allow_injected: bool = False) -
         raise InputError(f"{path} is not a clock model (its format is {header.get('format')!r})", again)
     if header.get("version") != VERSION:
         raise InputError(f"{path} has version {header.get('version')!r}, this recbulc reads version {VERSION}", again)
+    claimed = header.pop("checksum", None)
+    if claimed != checksum(header):
+        raise InputError(f"{path} is damaged: its checksum does not fit its content", again)
     try:
-        model = msgspec.json.decode(content, type=ClockModel)
-    except msgspec.DecodeError as error:
+        model = msgspec.convert(header, type=ClockModel)
+    except msgspec.ValidationError as error:
         raise InputError(f"{path} is damaged: {error}", again) from error
-    if not model.pairs or any(pair.sound.contradictory or pair.confident.contradictory for pair in model.pairs):
-        raise InputError(f"{path} is damaged: it has no pairs, or intervals that no skew fits", again)
     for field in fields(Identity):
         here, there = getattr(machine, field.name), getattr(model.machine, field.name)
         if here != there:
@@ -125,6 +138,11 @@ def load_model(path: Path, machine: Identity, *, allow_injected: bool = False) -
     if model.injected and not allow_injected:
         raise InputError(f"{path} was measured with injected skews (the test hook)", again)
     return model
+
+
+def checksum(content: dict[str, object]) -> str:
+    """Of everything in a model file but itself."""
+    return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
 
 
 def drift_ticks_per_ns(hz: float, drift_limit_ppm: float) -> float:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor
+from statistics import fmean
 
 import numpy as np
 
 from recbulc.calibration.episode import Episode
-from recbulc.calibration.interval import Interval, hull, intersection
-from recbulc.calibration.scheme2 import estimate
+from recbulc.calibration.interval import Interval, intersection
+from recbulc.calibration.scheme2 import estimate, variance_within
 from recbulc.errors import RecbulcError
 from recbulc.tsc_probe.counter import Granule
 from recbulc.tsc_probe.rounds import Tester
 
-UNSOUND_TESTERS = {tester.value for tester in Tester if not tester.sound}
-STEP_SPREADS = 6.0  # a step of the skew is this many times the noise between neighbouring episodes ...
-STEP_TICKS = 3.0  # ... and at least so long; a shorter one is far below what any bound leaves open
+UNSOUND_TESTERS = frozenset(tester.value for tester in Tester if not tester.sound)
+STEP_SPREADS = 6.0  # a step of the skew is this many standard errors of d ...
+STEP_TICKS = 3.0  # ... and longer than where the flag happens to lie makes d differ
+WANDER_GRANULES = 4  # more than that between the stretches of one calibration is no move of a guest's cores
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class PairClock:
 
     `sound` is proven by single rounds (Scheme 1), `confident` holds with probability `confidence` if the paths between
     the two cores are alike (Scheme 2) and lies within `sound`. Both are already widened by the counters' granule.
-    `testers` are the raw bounds of Eq. 3. `samples` are the means of D of the episodes behind `confident`.
-    `stretches` are the values of d between which the skew itself stepped during the calibration; mostly there is one.
+    `testers` are the raw bounds of Eq. 3. `stretches` are the means of d of every half episode, in groups between which
+    the skew stepped; mostly there is one group.
     """
 
     cores: tuple[int, int]
@@ -41,15 +43,22 @@ class PairClock:
     autocorrelation: float
     transfer_ticks: float
     round_trip_ticks: int
-    stretches: tuple[float, ...]
-    samples: tuple[float, ...]
+    stretches: tuple[tuple[float, ...], ...]
+    tester_rounds: int
     rounds: int
     dropped: int
+
+    def __post_init__(self) -> None:
+        if self.sound.contradictory or self.confident.contradictory:
+            raise ValueError("an interval that no skew fits")
+        if not self.stretches or not all(self.stretches):
+            raise ValueError("a pair without samples")
 
     @property
     def wander_ticks(self) -> float:
         """How far the skew itself moved; 0 if it stood still."""
-        return max(self.stretches) - min(self.stretches)
+        centres = [fmean(stretch) for stretch in self.stretches]
+        return max(centres) - min(centres)
 
 
 def summarise(
@@ -59,40 +68,45 @@ def summarise(
     confidence: float,
     granule: Granule,
     drift_ticks_per_ns: float,
+    untrusted: frozenset[str] = UNSOUND_TESTERS,
 ) -> PairClock:
     """Both schemes over all episodes; what is claimed holds at `now_ns`, when the last episode has ended.
 
     While the skew stands still every episode bounds the same thing, and bounds intersect, each looser by what clocks
-    may have drifted since. A guest's skew may step when its cores are moved: then the bounds of each stretch hold for
-    that stretch only, `sound` is the hull of what the stretches prove, widened by the largest step seen, since the next
-    one is as likely; and `confident` speaks of the longest stretch.
+    may have drifted since. But a guest's skew steps when its cores are moved, and a bound may be that of another step:
+    so `sound` is widened by all that d has varied, whether that was a step or noise, and where there was a step, by as
+    much again, since the next one is as likely. `confident` speaks of the last stretch, in which we are.
     """
-    usable = [episode for episode in episodes if episode.d.size]
+    usable = [episode for episode in episodes if episode.d_before.size and episode.d_after.size]
     if not usable:
         raise RecbulcError(
             f"no undisturbed round on the cores {cores[0]} and {cores[1]}", "stop other work on these cores and repeat"
         )
-    stretches = split_at_steps(usable)
-    centres = tuple(float(np.mean([episode.d.mean() for episode in stretch])) for stretch in stretches)
-    proven = [
-        intersection(
-            bound.widened(granule.uncertainty_ticks + (now_ns - episode.began_ns) * drift_ticks_per_ns)
-            for episode in stretch
-            for name, bound in episode.bounds.items()
-            if name not in UNSOUND_TESTERS
-        )
-        for stretch in stretches
-    ]
-    if any(bound.contradictory for bound in proven):
+    halves = [half for episode in usable for half in (episode.d_before, episode.d_after)]
+    means = [float(half.mean()) for half in halves]
+    noise = float(np.median([half.std() / half.size**0.5 for half in halves]))
+    stretches = split_at_steps(means, noise)
+    centres = [fmean(stretch) for stretch in stretches]
+    wander, spread = max(centres) - min(centres), max(means) - min(means)
+    transfer = fmean(episode.transfer_ticks for episode in usable)
+    drifted = (now_ns - usable[0].began_ns) * drift_ticks_per_ns
+    round_trip = min(episode.round_trip_ticks for episode in usable)
+    proven = intersection(
+        bound.widened(drift_widening((now_ns - episode.began_ns) * drift_ticks_per_ns, granule, round_trip))
+        for episode in usable
+        for name, bound in episode.bounds.items()
+        if name not in untrusted
+    )
+    sound = proven.widened(granule.uncertainty_ticks + spread + wander)
+    explained = max(WANDER_GRANULES * granule.ticks, transfer / 10) + drifted + STEP_SPREADS * noise
+    if sound.contradictory or wander > explained:
         raise RecbulcError(
             f"the clocks of the cores {cores[0]} and {cores[1]} changed while they were measured",
             "repeat the calibration; if this stays, the machine's clocks cannot order events",
         )
-    sound = hull(proven).widened(max(centres) - min(centres))
-    longest = max(stretches, key=len)
-    d = np.concatenate([episode.d for episode in longest])
-    groups = np.repeat(np.arange(len(longest)), [episode.d.size for episode in longest])
-    skew = estimate(d, confidence, groups)
+    last = len(stretches[-1])
+    variance, freedom = variance_within(stretches)
+    skew = estimate(np.concatenate(halves[-last:]), confidence, (variance / last, freedom))
     narrow = Interval(floor(skew.centre - skew.half_width), ceil(skew.centre + skew.half_width))
     confident = narrow.widened(granule.uncertainty_ticks).intersection(sound)
     return PairClock(
@@ -102,33 +116,35 @@ def summarise(
         # outside of what is proven, the paths are not alike and Scheme 2 tells nothing: fall back to the proof
         confident=sound if confident.contradictory else confident,
         confidence=confidence,
-        testers={
-            name: hull(intersection(episode.bounds[name] for episode in stretch) for stretch in stretches)
-            for name in usable[0].bounds
-        },
+        testers={name: intersection(episode.bounds[name] for episode in usable) for name in usable[0].bounds},
         d_ticks=skew.centre,
         half_width_ticks=skew.half_width,
         autocorrelation=skew.autocorrelation,
-        transfer_ticks=float(np.mean([episode.transfer_ticks for episode in longest])),
-        # of the stretch with the longest way: `sound` covers that one too
-        round_trip_ticks=max(min(episode.round_trip_ticks for episode in stretch) for stretch in stretches),
-        stretches=centres,
-        samples=tuple(float(episode.d.mean()) for episode in longest),
+        transfer_ticks=transfer,
+        round_trip_ticks=round_trip,
+        stretches=tuple(tuple(stretch) for stretch in stretches),
+        tester_rounds=sum(episode.tester_rounds for episode in episodes),
         rounds=sum(episode.rounds for episode in episodes),
         dropped=sum(episode.dropped for episode in episodes),
     )
 
 
-def split_at_steps(episodes: Sequence[Episode]) -> list[list[Episode]]:
-    """Cut the sequence where the skew has stepped, so that it stands still within each stretch."""
-    means = np.array([episode.d.mean() for episode in episodes])
-    moves = np.abs(np.diff(means))
-    noise = float(np.median(moves)) if moves.size else 0.0
+def split_at_steps(means: Sequence[float], noise: float) -> list[list[float]]:
+    """Cut the values of d where the skew has stepped, so that it stands still within each stretch."""
     step = max(STEP_TICKS, STEP_SPREADS * noise)
-    stretches = [[episodes[0]]]
-    for episode in episodes[1:]:
-        centre = float(np.mean([before.d.mean() for before in stretches[-1]]))
-        if abs(episode.d.mean() - centre) > step:
+    stretches = [[means[0]]]
+    for mean in means[1:]:
+        if abs(mean - fmean(stretches[-1])) > step:
             stretches.append([])
-        stretches[-1].append(episode)
+        stretches[-1].append(mean)
     return stretches
+
+
+def drift_widening(drift_ticks: float, granule: Granule, round_trip_ticks: int) -> float:
+    """By how much a drift loosens a bound on readings, which move in whole granules.
+
+    A bound contains a transfer from core to core. That makes up for the rounding, unless the granule is the longer.
+    """
+    if round_trip_ticks >= 4 * granule.ticks:
+        return drift_ticks
+    return ceil(drift_ticks / granule.ticks) * granule.ticks

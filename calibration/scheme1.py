@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recbulc.calibration.interval import FAR, Interval
-from recbulc.calibration.overflow import difference
+from recbulc.tsc_probe.overflow import difference
 from recbulc.tsc_probe.rounds import HandoffRounds, RaceRounds
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from recbulc.calibration.overflow import difference
+from recbulc.tsc_probe.overflow import difference
 from recbulc.tsc_probe.rounds import FlagRounds
 
 Ticks = npt.NDArray[np.float64]
@@ -160,12 +160,12 @@ def _undisturbed(
     return near
 
 
-def estimate(d: Ticks, confidence: float, groups: npt.NDArray[np.intp] | None = None) -> Estimate:
+def estimate(d: Ticks, confidence: float, between: tuple[float, float] | None = None) -> Estimate:
     """Eq. 8-9, for samples that may hang together.
 
-    Student's t assumes independent samples. The effective number of samples is the least of what the lag-1
-    autocorrelation leaves and of what the spread of the groups' means (samples measured by the same threads, at the
-    same addresses) leaves; it replaces n in both places.
+    Student's t assumes independent samples. The effective number of samples is the least of what their lag-1
+    autocorrelation leaves, and of what `between` leaves: the variance of the mean, with its degrees of freedom, by the
+    spread between groups of samples (those measured by the same threads at the same addresses).
     """
     n = d.size
     if n < 3:
@@ -174,16 +174,22 @@ def estimate(d: Ticks, confidence: float, groups: npt.NDArray[np.intp] | None = 
     rho = autocorrelation(d)
     effective = n * (1 - rho) / (1 + rho) if rho > 0 else float(n)
     freedom = effective - 1
-    if groups is not None and s > 0:
-        means = np.array([d[groups == group].mean() for group in np.unique(groups)])
-        if means.size >= 3:
-            variance_of_mean = float(np.var(means, ddof=1)) / means.size
-            if variance_of_mean > s**2 / effective:
-                effective = s**2 / variance_of_mean
-                freedom = means.size - 1
-    quantile = float(stats.t.ppf((1 + confidence) / 2, max(freedom, 1.0)))
-    half_width = quantile * s / max(effective, 1.0) ** 0.5
+    if between is not None and s > 0 and between[0] > s**2 / effective:
+        effective, freedom = s**2 / between[0], between[1]
+    half_width = t_quantile(confidence, freedom) * s / effective**0.5
     return Estimate(float(np.mean(d)), half_width, confidence, n, effective, rho)
+
+
+def t_quantile(confidence: float, freedom: float) -> float:
+    """Of Student's t, both sides."""
+    return float(stats.t.ppf((1 + confidence) / 2, max(freedom, 1.0)))
+
+
+def variance_within(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
+    """Pooled variance of values about the mean of their group, and its degrees of freedom."""
+    freedom = sum(len(group) - 1 for group in groups)
+    squares = sum(float(np.var(group)) * len(group) for group in groups)
+    return (squares / freedom if freedom else 0.0), freedom
 
 
 def autocorrelation(d: Ticks) -> float:
@@ -208,7 +214,7 @@ def confidence_table(
             sample = d[:m]
             row = {}
             for confidence in TABLE_CONFIDENCES:
-                half = float(stats.t.ppf((1 + confidence) / 2, m - 1) * np.std(sample, ddof=1) / m**0.5)
+                half = t_quantile(confidence, m - 1) * float(np.std(sample, ddof=1)) / m**0.5
                 row[confidence] = (float(sample.mean()) - half, float(sample.mean()) + half)
             table[(n, m)] = row
     return table

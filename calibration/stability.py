@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from recbulc.calibration.episode import Triggers, play_flag
-from recbulc.calibration.scheme2 import Ticks, estimate, skew_samples
+from recbulc.calibration.scheme2 import Ticks, estimate, skew_samples, variance_within
 from recbulc.errors import InputError
 from recbulc.tsc_probe.machine import Identity, suspended_ns
 from recbulc.tsc_probe.native import FLAG_TOUR, Prober
@@ -59,7 +59,7 @@ class Header:
     granule_ticks: int
     width_bits: int
     injected: bool
-    started: float
+    started: float  # seconds_since_boot
     format: str = "recbulc-stability"
     version: int = VERSION
 
@@ -121,6 +121,11 @@ def read_stability(path: Path) -> tuple[Header, list[Sample], int]:
     return header, samples, whole
 
 
+def seconds_since_boot() -> float:
+    """CLOCK_BOOTTIME: nobody sets it back, and it goes on while the machine is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def watch(
     prober: Prober,
     triggers: Mapping[tuple[int, int], Triggers],
@@ -128,7 +133,7 @@ def watch(
     *,
     seconds: float,
     every: float,
-    now: Callable[[], float] = time.time,
+    now: Callable[[], float] = seconds_since_boot,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Sample]:
     """Measure windows of `every` seconds for `seconds`, all pairs of `triggers` in each; yields what has been kept."""
@@ -150,8 +155,8 @@ def watch(
             sleep(max(0.0, due - now()))
         for pair in pairs:
             d = np.concatenate(kept[pair])
-            groups = np.repeat(np.arange(BURSTS), [part.size for part in kept[pair]])
-            skew = estimate(d, file.header.confidence, groups)
+            variance, freedom = variance_within([[float(part.mean()) for part in kept[pair] if part.size]])
+            skew = estimate(d, file.header.confidence, (variance / BURSTS, freedom))
             count, mean = totals[pair]
             totals[pair] = (count + d.size, (mean * count + float(d.sum())) / (count + d.size))
             sample = Sample(

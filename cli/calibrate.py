@@ -23,13 +23,14 @@ from recbulc.calibration.interval import Interval
 from recbulc.calibration.model import DRIFT_LIMIT_PPM, ClockModel, default_path, load_model
 from recbulc.calibration.pair import UNSOUND_TESTERS
 from recbulc.calibration.scheme2 import TABLE_CONFIDENCES, confidence_table
-from recbulc.cli.console import Speaker, add_common, core_numbers, speaker_of
+from recbulc.cli.console import Speaker, add_common, clocks_kept_awake, core_numbers, skews_of_test_hook, speaker_of
 from recbulc.errors import InputError
-from recbulc.tsc_probe.machine import deep_sleep_off, read_machine
+from recbulc.tsc_probe.machine import read_machine
 from recbulc.tsc_probe.native import NativeProber
-from recbulc.tsc_probe.skew import ENVIRONMENT, Skews
 
 PICTURE_ROUNDS = 100_000
+MOST_DRIFT_PPM = 1e6
+GUESTS_MOVE = ", as a guest's does when its host moves its cores"
 
 Confidences = dict[tuple[int, int], dict[float, tuple[float, float]]]
 
@@ -62,28 +63,23 @@ def run(args: argparse.Namespace) -> int:
     """Exit 0 when calibrated; 1 when --compare finds that the clocks changed."""
     started = time.monotonic()
     speaker = speaker_of(args)
-    skews = Skews.from_environment()
+    skews = skews_of_test_hook(speaker)
     machine = read_machine(Path(skews.root))
     machine.require_clock()
-    cores = machine.choose_cores(core_numbers(args.cores) if args.cores else None)
+    cores = machine.choose_cores(core_numbers(args.cores))
     effort = Effort(rounds=args.rounds)
     check_confidence(args.confidence)
-    if args.drift_limit < 0:
-        raise InputError(f"a drift limit of {args.drift_limit} ppm", "give 0 or more")
+    if not 0 <= args.drift_limit <= MOST_DRIFT_PPM:
+        raise InputError(f"a drift limit of {args.drift_limit} ppm", f"give 0 to {MOST_DRIFT_PPM:g}")
     out = args.out or default_path(machine.identity)
     _check_can_be_written(out)
     if args.plot:
         check_figure_path(args.plot)
     old = load_model(args.compare, machine.identity, allow_injected=skews.injected) if args.compare else None
-    if skews.injected:
-        speaker.warn(f"{ENVIRONMENT} is set: these clocks are skewed by software, for tests only")
 
     prober = NativeProber(skews)
     pairs = list(combinations(cores, 2))
-    with deep_sleep_off(machine) as awake, speaker.progress("calibrating", len(pairs) * effort.episodes) as step:
-        if not machine.invariant:
-            how = "deep C-states are kept off" if awake else "deep C-states could not be kept off (root may do it)"
-            speaker.warn(f"the TSC is constant but not invariant: it may stop in deep C-states; {how}")
+    with clocks_kept_awake(machine, speaker), speaker.progress("calibrating", len(pairs) * effort.episodes) as step:
         model = calibrate(
             machine,
             prober,
@@ -100,15 +96,17 @@ def run(args: argparse.Namespace) -> int:
         if args.plot or args.table:
             triggers = machine.trigger_groups(first, cores)
             picture = play_flag(prober, first, triggers, PICTURE_ROUNDS, model.width_bits)
+        comparison = None
+        if old:
+            speaker.detail("comparing; a doubtful shift on a guest is measured again")
+            comparison = compare_models(
+                old, model, args.confidence, lambda pair: look_again(machine, prober, model, pair)
+            )
 
     model.save(out)
     if args.plot and picture is not None:
         save_figure(calibration_figure(model, picture), args.plot)
     table = confidence_table(picture, model.granule.ticks, model.width_bits) if args.table and picture else {}
-    comparison = None
-    if old:
-        speaker.detail("comparing; a doubtful shift on a guest is measured again")
-        comparison = compare_models(old, model, args.confidence, lambda pair: look_again(machine, prober, model, pair))
     speaker.document(_document(model, out, args, comparison, table, time.monotonic() - started))
     _show(speaker, model, comparison, table)
     speaker.note(f"clock model: {out}" + (f", picture: {args.plot}" if args.plot else ""))
@@ -145,7 +143,7 @@ def _document(
         ],
         "granularity_ticks": model.granule.ticks,
         "hz": model.hz,
-        "rounds": args.rounds,
+        "rounds": min(pair.tester_rounds for pair in model.pairs),
         "played_rounds": sum(pair.rounds for pair in model.pairs),
         "dropped_rounds": sum(pair.dropped for pair in model.pairs),
         "seconds": round(seconds, 3),
@@ -181,7 +179,7 @@ def _show(speaker: Speaker, model: ClockModel, comparison: Comparison | None, ta
         if pair.wander_ticks:
             speaker.note(
                 f"the skew of the cores {pair.cores[0]} and {pair.cores[1]} moved by {pair.wander_ticks:.1f} ticks "
-                "meanwhile, as a guest's does when its host moves its cores; `sound` is widened by that"
+                f"meanwhile{GUESTS_MOVE if model.guest else ''}; `sound` is widened by that"
             )
     if comparison is None:
         return

@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from recbulc.errors import InputError
+from recbulc.tsc_probe.machine import Machine, deep_sleep_off
+from recbulc.tsc_probe.skew import ENVIRONMENT, Skews
 
 PLAIN_WIDTH = 120  # of tables in files and pipes
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
@@ -99,12 +101,32 @@ def duration_seconds(text: str) -> float:
     return float(match[1]) * UNITS[match[2]]
 
 
-def core_numbers(text: str) -> tuple[int, ...]:
-    """--cores: `0,1,4` or `0-3`."""
+def core_numbers(text: str | None) -> tuple[int, ...] | None:
+    """--cores: `0,1,4` or `0-3`; None where the option is not given."""
+    if text is None:
+        return None
     cores: list[int] = []
     for part in text.split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
-        if match is None:
+        match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part)
+        if match is None or int(match[2] or match[1]) < int(match[1]):
             raise InputError(f"{text!r} names no cores", "write them as 0,1,4 or 0-3")
         cores.extend(range(int(match[1]), int(match[2] or match[1]) + 1))
     return tuple(cores)
+
+
+@contextlib.contextmanager
+def clocks_kept_awake(machine: Machine, speaker: Speaker) -> Iterator[None]:
+    """Deep C-states off where they would stop the counters, with a warning; nothing where they would not."""
+    with deep_sleep_off(machine) as awake:
+        if not machine.invariant:
+            how = "deep C-states are kept off" if awake else "deep C-states could not be kept off (root may do it)"
+            speaker.warn(f"the TSC is constant but not invariant: it may stop in deep C-states; {how}")
+        yield
+
+
+def skews_of_test_hook(speaker: Speaker) -> Skews:
+    """What the test hook asks for; it never goes unsaid."""
+    skews = Skews.from_environment()
+    if skews.injected:
+        speaker.warn(f"{ENVIRONMENT} is set: these clocks are changed by software, for tests only")
+    return skews

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from recbulc.calibration.calibrate import calibrate
 from recbulc.calibration.episode import Effort
-from recbulc.cli.console import Speaker, add_common, speaker_of
+from recbulc.cli.console import Speaker, add_common, clocks_kept_awake, skews_of_test_hook, speaker_of
 from recbulc.errors import MachineError
 from recbulc.tsc_probe.counter import Granule, measure_frequency_hz, measure_granule
 from recbulc.tsc_probe.litmus import CHUNK, ROUNDS, LitmusResult, run_litmus
@@ -21,9 +21,8 @@ from recbulc.tsc_probe.machine import Machine, ranges, read_machine
 from recbulc.tsc_probe.native import NativeProber
 from recbulc.tsc_probe.rounds import Shape
 from recbulc.tsc_probe.sequences import SEQUENCES
-from recbulc.tsc_probe.skew import Skews
 
-NOT_ESSENTIAL = {"invariant TSC", "compiler"}
+NOT_ESSENTIAL = {"invariant TSC", "LFENCE", "kernel's clock", "compiler"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Exit 0 when nothing essential is missing, else 3."""
     speaker = speaker_of(args)
-    skews = Skews.from_environment()
+    skews = skews_of_test_hook(speaker)
     machine = read_machine(Path(skews.root))
     prober = NativeProber(skews)
     checks, granule, hz = look(machine, prober, skews.width_bits)
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         else Check("compiler", False, "no C compiler found", "install one: apt-get install gcc")
     )
     usable = all(check.ok for check in checks if check.name not in NOT_ESSENTIAL)
-    litmus = _litmus(machine, prober, speaker) if args.litmus and usable else []
+    litmus = _litmus(machine, prober, skews.width_bits, speaker) if args.litmus and usable else []
     speaker.document(
         {
             "cores": list(machine.online),
@@ -70,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
                 "hz": hz,
             },
             "compiler": compiler,
+            "injected": skews.injected,
             "checks": [asdict(check) for check in checks],
             "litmus": [
                 {"sequence": r.sequence, "rounds": r.rounds, "violations": r.violations, "ns": round(r.ns, 2)}
@@ -121,6 +121,26 @@ def look(machine: Machine, prober: NativeProber, width_bits: int) -> tuple[list[
             "run as root, so that recbulc can keep deep C-states off while it works (/dev/cpu_dma_latency)",
         )
     )
+    checks.append(
+        Check("LFENCE", True, "holds back the clock read behind it")
+        if machine.lfence_orders
+        else Check(
+            "LFENCE",
+            False,
+            "nothing confirms that it holds back the clock read behind it; bounds come from testers without it",
+            "in a guest, let the hypervisor show CPUID 80000021h to it",
+        )
+    )
+    checks.append(
+        Check("kernel's clock", True, machine.clocksource)
+        if machine.kernel_trusts_tsc
+        else Check(
+            "kernel's clock",
+            False,
+            f"is {machine.clocksource}: the kernel may have found the TSC unstable",
+            "look for `tsc` in dmesg, and calibrate often (`recbulc calibrate --compare`)",
+        )
+    )
     checks.append(Check("host", True, _host(machine)))
     return checks, granule, hz
 
@@ -141,14 +161,14 @@ def _host(machine: Machine) -> str:
     return f"a guest of {machine.identity.hypervisor}: its cores may move on their host, and their skew with them"
 
 
-def _litmus(machine: Machine, prober: NativeProber, speaker: Speaker) -> list[LitmusResult]:
+def _litmus(machine: Machine, prober: NativeProber, width_bits: int, speaker: Speaker) -> list[LitmusResult]:
     x, y = machine.choose_cores(None)[:2]
     total = len(SEQUENCES) * len(Shape) * (ROUNDS // CHUNK)
-    with speaker.progress("litmus", total) as step:
-        model = calibrate(machine, prober, (x, y), effort=Effort(rounds=20_000))
+    with clocks_kept_awake(machine, speaker), speaker.progress("litmus", total) as step:
+        model = calibrate(machine, prober, (x, y), effort=Effort(rounds=20_000), width_bits=width_bits)
         hi = model.interval(x, y).hi
         speaker.detail(f"claims are made beyond +{hi} ticks, the sound bound of the cores {x} and {y}")
-        return run_litmus(prober, (x, y), hi, on_chunk=step)
+        return run_litmus(prober, (x, y), hi, width_bits, on_chunk=step)
 
 
 def _show(speaker: Speaker, machine: Machine, checks: list[Check], litmus: list[LitmusResult]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,29 @@ from rich.table import Table
 
 from recbulc.calibration.calibrate import CONFIDENCE, check_confidence
 from recbulc.calibration.figures import check_figure_path, save_figure, stability_figure
-from recbulc.calibration.stability import BURSTS, Header, Sample, StabilityFile, read_stability, variances, watch
-from recbulc.cli.console import Speaker, add_common, core_numbers, duration_seconds, speaker_of
+from recbulc.calibration.stability import (
+    BURSTS,
+    Header,
+    Sample,
+    StabilityFile,
+    read_stability,
+    seconds_since_boot,
+    variances,
+    watch,
+)
+from recbulc.cli.console import (
+    Speaker,
+    add_common,
+    clocks_kept_awake,
+    core_numbers,
+    duration_seconds,
+    skews_of_test_hook,
+    speaker_of,
+)
 from recbulc.errors import InputError, RecbulcError
 from recbulc.tsc_probe.counter import measure_granule
-from recbulc.tsc_probe.machine import deep_sleep_off, read_machine
+from recbulc.tsc_probe.machine import read_machine
 from recbulc.tsc_probe.native import NativeProber
-from recbulc.tsc_probe.skew import ENVIRONMENT, Skews
 
 SHORTEST_WINDOW = 0.1
 LAST_ROWS = 20
@@ -52,11 +67,11 @@ def run(args: argparse.Namespace) -> int:
         header, samples = _measure(args, speaker)
     if not samples:
         raise RecbulcError("not one window was measured", "give more time with --for, or shorter windows with --every")
-    if args.plot:
-        save_figure(stability_figure(samples, header.granule_ticks), args.plot)
     spread = variances(samples)
     speaker.document(_document(samples, spread))
     _show(speaker, samples, spread)
+    if args.plot:
+        save_figure(stability_figure(samples, header.granule_ticks), args.plot)
     return 0
 
 
@@ -68,14 +83,12 @@ def _measure(args: argparse.Namespace, speaker: Speaker) -> tuple[Header, list[S
             f"choose windows of {SHORTEST_WINDOW} s to the whole run",
         )
     check_confidence(args.confidence)
-    skews = Skews.from_environment()
+    skews = skews_of_test_hook(speaker)
     machine = read_machine(Path(skews.root))
     machine.require_clock()
-    cores = machine.choose_cores(core_numbers(args.cores) if args.cores else None)
+    cores = machine.choose_cores(core_numbers(args.cores))
     if args.cores is None:
         cores = cores[:2]
-    if skews.injected:
-        speaker.warn(f"{ENVIRONMENT} is set: these clocks are skewed by software, for tests only")
     prober = NativeProber(skews)
     header = Header(
         machine=machine.identity,
@@ -83,7 +96,7 @@ def _measure(args: argparse.Namespace, speaker: Speaker) -> tuple[Header, list[S
         granule_ticks=measure_granule(prober, cores).ticks,
         width_bits=skews.width_bits,
         injected=skews.injected,
-        started=time.time(),
+        started=seconds_since_boot(),
     )
     file = StabilityFile(args.csv, header)
     earlier = len(file.samples)
@@ -93,10 +106,11 @@ def _measure(args: argparse.Namespace, speaker: Speaker) -> tuple[Header, list[S
     windows = max(1, round(seconds / every)) * len(pairs)
     speaker.detail(f"{windows} windows of {every:g} s, {BURSTS} bursts each")
     try:
-        with deep_sleep_off(machine), speaker.progress("watching", windows) as step:
+        with clocks_kept_awake(machine, speaker), speaker.progress("watching", windows) as step:
             triggers = {pair: machine.trigger_groups(pair, cores) for pair in pairs}
-            for _ in watch(prober, triggers, file, seconds=seconds, every=every):
+            for sample in watch(prober, triggers, file, seconds=seconds, every=every):
                 step()
+                speaker.detail(f"{sample.t:.1f} s: cores {sample.x} → {sample.y}, d = {sample.d:+.3f}")
     except KeyboardInterrupt:
         kept = f" in {args.csv}; the same command continues it" if args.csv else ""
         speaker.note(f"interrupted: {len(file.samples) - earlier} windows measured, all kept{kept}")

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from recbulc.errors import MachineError
 from recbulc.tsc_probe.native import Prober
 from recbulc.tsc_probe.rounds import Stamps
 
 READINGS = 20_000
 SHARE = 0.9  # of the differences that a granule must divide
 SPECTRUM = 1 << 16
+LEAST_GAPS = 100
 FASTEST_HZ = 8e9  # no counter ticks faster
 
 
@@ -26,6 +28,10 @@ class Granule:
 
     ticks: int
     bump_ticks: int
+
+    def __post_init__(self) -> None:
+        if self.ticks < 1 or self.bump_ticks < 0:
+            raise ValueError(f"a granule of {self.ticks} ticks and bumps of {self.bump_ticks}")
 
     @property
     def uncertainty_ticks(self) -> int:
@@ -54,8 +60,11 @@ def granule_of(readings: Stamps) -> Granule:
     fresh = np.concatenate([[True], np.diff(readings) > 1])  # neither equal to the reading before nor bumped
     gaps = np.diff(readings[fresh])
     gaps = gaps[gaps < SPECTRUM].astype(np.int64)
-    if gaps.size == 0:
-        return Granule(SPECTRUM, 0)
+    if gaps.size < LEAST_GAPS:
+        raise MachineError(
+            f"the counter steps by {SPECTRUM} ticks or more, or does not move at all",
+            "use a machine whose TSC counts finely; in a guest, pass the host's through",
+        )
     values, counts = np.unique(gaps, return_counts=True)
     candidates = np.arange(1, int(values[-1]) + 1)
     divided = np.array([counts[values % g == 0].sum() for g in candidates])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recbulc.tsc_probe.native import NativeProber
+from recbulc.tsc_probe.overflow import difference
 from recbulc.tsc_probe.rounds import LitmusRounds, Shape
 from recbulc.tsc_probe.sequences import SEQUENCES, SOUND_SEQUENCES
 
@@ -30,13 +31,13 @@ class LitmusResult:
         return self.sequence in SOUND_SEQUENCES
 
 
-def violations(rounds: LitmusRounds, hi_ticks: int) -> int:
+def violations(rounds: LitmusRounds, hi_ticks: int, width_bits: int = 64) -> int:
     """Rounds whose stamps prove an order that the read contradicts.
 
     stamp0 + hi < stamp1 claims that core 0's access came before core 1's. In the store shape the read must then see
     the write, in the load shape it must not.
     """
-    claimed = (rounds.stamp1 - rounds.stamp0).view(np.int64) > hi_ticks
+    claimed = difference(rounds.stamp1, rounds.stamp0, width_bits) > hi_ticks
     wrong = ~rounds.saw if rounds.shape is Shape.STORE else rounds.saw
     return int(np.count_nonzero(claimed & wrong))
 
@@ -45,6 +46,7 @@ def run_litmus(
     prober: NativeProber,
     pair: tuple[int, int],
     hi_ticks: int,
+    width_bits: int = 64,
     rounds: int = ROUNDS,
     on_chunk: Callable[[], None] = lambda: None,
 ) -> list[LitmusResult]:
@@ -56,7 +58,7 @@ def run_litmus(
             left = rounds
             while left > 0:
                 part = prober.litmus(pair, shape, sequence, min(CHUNK, left))
-                wrong += violations(part, hi_ticks)
+                wrong += violations(part, hi_ticks, width_bits)
                 played += part.saw.size
                 left -= part.saw.size
                 on_chunk()

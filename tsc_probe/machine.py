@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from recbulc.errors import InputError, MachineError
-from recbulc.tsc_probe.native import hypervisor
+from recbulc.tsc_probe.native import hypervisor, lfence_orders
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,7 @@ class Machine:
     allowed: tuple[int, ...]
     package_of: dict[int, int]
     clocksource: str
+    lfence_orders: bool
 
     @property
     def constant_rate(self) -> bool:
@@ -54,10 +54,13 @@ class Machine:
         """May a hypervisor move our cores to other cores of its own?"""
         return "hypervisor" in self.flags
 
+    @property
+    def kernel_trusts_tsc(self) -> bool:
+        """Does the kernel keep its own time by the counter? Where it found it unstable it has turned away from it."""
+        return any(word in self.clocksource for word in ("tsc", "kvm", "hyperv", "xen"))
+
     def require_clock(self) -> None:
         """Refuse machines whose counters cannot order anything."""
-        if platform.machine() != "x86_64":
-            raise MachineError(f"this is a {platform.machine()} machine", "run recbulc on Linux x86-64")
         if not self.constant_rate:
             raise MachineError(
                 "the time stamp counter does not tick at a constant rate (no constant_tsc in /proc/cpuinfo)",
@@ -111,7 +114,9 @@ def read_machine(root: Path = Path("/")) -> Machine:
     """Describe the machine below `root`."""
     info = _first_processor(root)
     flags = frozenset(info.get("flags", "").split())
-    online = _core_list(_text(root / "sys/devices/system/cpu/online") or "0")
+    allowed = tuple(sorted(os.sched_getaffinity(0)))
+    listed = _text(root / "sys/devices/system/cpu/online")
+    online = _core_list(listed) if listed else allowed
     identity = Identity(
         cpu=" ".join(info.get(key, "?") for key in ("vendor_id", "cpu family", "model", "stepping", "model name")),
         microcode=info.get("microcode", "?"),
@@ -123,9 +128,10 @@ def read_machine(root: Path = Path("/")) -> Machine:
         identity=identity,
         flags=flags,
         online=online,
-        allowed=tuple(sorted(os.sched_getaffinity(0))),
+        allowed=allowed,
         package_of={core: _package(root, core) for core in online},
         clocksource=_text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource") or "unknown",
+        lfence_orders=lfence_orders(),
     )
 
 

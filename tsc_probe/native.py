@@ -126,7 +126,7 @@ class NativeProber:
         time.sleep(seconds)
 
     def _cores(self, numbers: tuple[int, ...]) -> Any:  # noqa: ANN401 (a cffi array)
-        return ffi.new("struct rb_core[]", [(number, self._skews.of(number).as_c()) for number in numbers])
+        return ffi.new("struct rb_core[]", [(number, self._skews.as_c(number)) for number in numbers])
 
     @staticmethod
     def _check(status: int, cores: tuple[int, ...]) -> None:
@@ -150,6 +150,11 @@ def hypervisor() -> str:
     name = ffi.new("char[13]")
     lib.rb_hypervisor(name)
     return ffi.string(name).decode("ascii", "replace") or "none"
+
+
+def lfence_orders() -> bool:
+    """Is LFENCE known to hold back a clock read on this processor?"""
+    return bool(lib.rb_lfence_orders())
 
 
 def _run(rounds: int) -> Any:  # noqa: ANN401 (a cffi struct)

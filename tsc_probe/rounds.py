@@ -28,6 +28,11 @@ class Tester(Enum):
         """Does every round have its write between its two stamps? The forms (c) and (d) as printed may not."""
         return self not in {Tester.C_BARE, Tester.D_BARE}
 
+    @property
+    def needs_lfence(self) -> bool:
+        """Is it LFENCE that keeps the second stamp behind the write?"""
+        return self in {Tester.A, Tester.C, Tester.D}
+
 
 @dataclass(frozen=True)
 class RaceRounds:

@@ -1,7 +1,7 @@
 """Simulated cores: made-up clocks whose skew is known, played through the same rounds as real ones.
 
-For machines nobody here has (many cores, several processors, other counters) and for asking whether what a calibration
-claims is true. Whatever is measured on them is labelled as simulated.
+For machines that are not at hand (many cores, several processors, other counters) and for asking whether what a
+calibration claims is true. Only tests use them: no command does.
 """
 
 from __future__ import annotations

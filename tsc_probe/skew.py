@@ -39,12 +39,12 @@ class Skews:
     @property
     def injected(self) -> bool:
         """Is anything changed at all?"""
-        return bool(self.skews) or self.width_bits != 64
+        return self != NO_SKEWS
 
-    def of(self, core: int) -> CSkew:
-        """The skew of one core, with the width that all share."""
+    def as_c(self, core: int) -> tuple[int, float, int, int]:
+        """One core's `struct rb_skew`."""
         skew = self.skews.get(str(core), Skew())
-        return CSkew(skew, self.width_bits)
+        return (skew.offset_ticks, skew.rate_ppm, skew.origin, self.width_bits)
 
     @classmethod
     def from_environment(cls) -> Skews:
@@ -54,23 +54,11 @@ class Skews:
             return NO_SKEWS
         try:
             skews = msgspec.json.decode(text, type=Skews)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeError) as error:
             raise InputError(f"{ENVIRONMENT}: {error}", "see docs/testing.md for its form") from error
         if not 8 <= skews.width_bits <= 64:
             raise InputError(f"{ENVIRONMENT}: width_bits is {skews.width_bits}", "choose 8 to 64")
         return skews
-
-
-@dataclass(frozen=True)
-class CSkew:
-    """A skew in the form of `struct rb_skew`."""
-
-    skew: Skew
-    width_bits: int
-
-    def as_c(self) -> tuple[int, float, int, int]:
-        """The fields of `struct rb_skew`, in order."""
-        return (self.skew.offset_ticks, self.skew.rate_ppm, self.skew.origin, self.width_bits)
 
 
 NO_SKEWS = Skews()

@@ -1,16 +1,14 @@
 """`recbulc stability` as a user runs it."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.support import recbulc
+from tests.support import X, Y, recbulc
 
-X, Y = sorted(os.sched_getaffinity(0))[:2]
 BRIEF = ("--for", "2s", "--every", "500ms", "--cores", f"{X},{Y}")
 
 
@@ -34,10 +32,14 @@ def test_windows_csv_picture_and_continuation(tmp_path):
 
 def test_ctrl_c_keeps_everything_measured(tmp_path):
     csv = tmp_path / "skew.csv"
-    command = [Path(sys.executable).parent / "recbulc", "stability", "--for", "1h", "--every", "200ms", "--json"]
+    command = [Path(sys.executable).parent / "recbulc", "stability", "--for", "1h", "--every", "200ms", "--json", "-v"]
     running = subprocess.Popen([*command, "--csv", csv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not csv.exists() or csv.read_text().count("\n") < 5:  # header, columns, three windows
-        assert running.poll() is None
+    assert running.stderr is not None
+    windows = 0
+    while windows < 3:
+        line = running.stderr.readline()
+        assert line, "it ended by itself"
+        windows += "d = " in line
     running.send_signal(signal.SIGINT)
     out, errors = running.communicate(timeout=60)
     assert running.returncode == 0

@@ -56,7 +56,7 @@ static inline uint64_t rb_clock_2c(struct rb_scratch *scratch, uint32_t *aux)
 
     __asm__ volatile("mfence\n\t"            /* earlier stores GV before any later *memory access* ... */
                      "movq $0, %[store]\n\t" /* ... of which this is one: RDTSC is none by itself */
-                     "lfence\n\t"            /* that store is complete before the clock is read */
+                     "lfence\n\t" /* that store is done, and so the MFENCE before it, when the clock is read */
                      "rdtsc\n\t"
                      "lfence" /* the clock is read before any later instruction starts */
                      : "=a"(lo), "=d"(hi), [store] "=m"(scratch->store)

@@ -8,8 +8,11 @@
 #include "rb_team.h"
 
 #define GAP_MOST       2048 /* cycles between readings, varied: equal gaps would hide the step behind their own length */
+#define READ_CYCLE     32   /* of so many readings ... */
+#define READ_BURST     8    /* ... the first ones follow each other at once, to meet reads within one step */
 #define COST_REPEATS   16   /* the least of so many timings is free of interrupts */
 #define HYPERVISOR_BIT (1u << 31) /* CPUID.1:ECX */
+#define LFENCE_BIT     (1u << 2)  /* CPUID.80000021:EAX, AMD */
 #define NS_PER_S       1000000000L
 
 struct rb_counter_game {
@@ -33,7 +36,8 @@ static void rb_readings_body(struct rb_member *self, void *argument)
     uint32_t aux;
 
     for (uint32_t i = 0; i < game->count; i++) {
-        rb_delay(rb_random(self, GAP_MOST));
+        if (i % READ_CYCLE >= READ_BURST)
+            rb_delay(rb_random(self, GAP_MOST));
         game->tsc[i] = rb_skew_apply(&self->core.skew, rb_clock_rdtsc(&self->scratch, &aux));
     }
 }
@@ -115,4 +119,18 @@ void rb_hypervisor(char name[13])
     memcpy(name, &ebx, 4);
     memcpy(name + 4, &ecx, 4);
     memcpy(name + 8, &edx, 4);
+}
+
+int rb_lfence_orders(void)
+{
+    uint32_t eax, ebx, ecx, edx;
+
+    __cpuid(0, eax, ebx, ecx, edx);
+    if (ebx == signature_INTEL_ebx && ecx == signature_INTEL_ecx && edx == signature_INTEL_edx)
+        return 1;
+    __cpuid(0x80000000, eax, ebx, ecx, edx);
+    if (eax < 0x80000021)
+        return 0;
+    __cpuid_count(0x80000021, 0, eax, ebx, ecx, edx);
+    return (eax & LFENCE_BIT) != 0;
 }

@@ -2,8 +2,9 @@
  * The probe library as Python sees it (cffi reads the part between the two marks).
  *
  * Every run function starts one pinned thread per core, plays `rounds` rounds between them without leaving C, and
- * returns an rb_status. All of them may be called from any thread, several at once only on disjoint cores. A run ends
- * by itself: a watchdog releases every waiting thread when nothing has moved for `patience_ms`.
+ * returns an rb_status. All of them may be called from any thread, several at once only on disjoint cores. A watchdog
+ * releases every waiting thread when nothing has moved for `patience_ms`; the run then ends as soon as each of its
+ * threads has been on its core once more.
  *
  * Units: stamps in ticks of the core's own counter, after the skew of the test hook; core numbers are Linux's.
  */
@@ -95,6 +96,12 @@ int rb_counter_and_clock(const struct rb_core *core, uint32_t tries, uint64_t *t
 
 /* Who runs us, as CPUID tells: "KVMKVMKVM", "Microsoft Hv", ...; empty on bare metal. One trap, some 10 us. */
 void rb_hypervisor(char name[13]);
+
+/*
+ * Does LFENCE hold RDTSC until everything before it is done? On Intel by architecture; on AMD where the processor says
+ * that it is always serialising. 0 where nothing confirms it.
+ */
+int rb_lfence_orders(void);
 /* cffi: end */
 
 #endif

@@ -57,7 +57,7 @@ static __attribute__((noinline)) uint64_t rb_release_and_read(struct rb_word *fl
                      "1:\tcmpq %[round], %[flag]\n\t"
                      "jb 1b\n\t"
                      "rdtscp"
-                     : "=&a"(lo), "=&d"(hi), "=&c"(*aux), [flag] "+m"(flag->value), [value] "+r"(value)
+                     : "=&a"(lo), "=&d"(hi), "=&c"(*aux), [flag] "+m"(flag->value), [value] "+&r"(value)
                      : [round] "r"(round)
                      : "memory", "cc");
     return hi << 32 | lo;

@@ -75,7 +75,7 @@ static inline void rb_word_await(const struct rb_word *word, uint64_t value)
     }
 }
 
-/* Announce `value`; never takes back the end of the run. */
+/* Announce `value`. Seldom overwrites the end of the run, and then only until the watchdog writes it again. */
 static inline void rb_word_post(struct rb_word *word, uint64_t value)
 {
     if (atomic_load_explicit(&word->value, memory_order_relaxed) != RB_WORD_END)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from recbulc.calibration.change import compare_models, smallest_detectable_ticks
+from recbulc.calibration.change import compare_models, mean_of_stretches, smallest_detectable_ticks
 from recbulc.errors import InputError
 
 
@@ -30,8 +30,7 @@ def test_the_direction_of_a_pair_does_not_matter(simulate):
     turned = replace(
         pair,
         cores=(1, 0),
-        stretches=tuple(-d for d in pair.stretches),
-        samples=tuple(-d for d in pair.samples),
+        stretches=tuple(tuple(-d for d in stretch) for stretch in pair.stretches),
     )
     new = simulate([0, 50], seed=2)
     assert not compare_models(replace(old, pairs=(turned,)), new, 0.99999).changed
@@ -56,7 +55,7 @@ def test_a_doubtful_shift_is_looked_at_again(simulate):
 
     def look_again(cores):
         asked.append(cores)
-        return replace(elsewhere, stretches=(0.0, 10.0, -10.0))
+        return replace(elsewhere, stretches=((0.0, 0.5), (10.0, 10.5), (-10.0, -9.5)))
 
     assert compare_models(old, new, 0.99999).changed
     assert not compare_models(old, new, 0.99999, look_again).changed
@@ -64,6 +63,14 @@ def test_a_doubtful_shift_is_looked_at_again(simulate):
     far = simulate([0, 1_000], guest=True, granule=26, seed=4)
     assert compare_models(old, far, 0.99999, look_again).changed
     assert asked == [(0, 1)]  # no doubt, no second look
+
+
+def test_stretches_count_alike_and_short_ones_are_less_certain():
+    assert mean_of_stretches([[1.0, 3.0] * 50, [11.0, 13.0]])[0] == 7.0
+    long, short = mean_of_stretches([[1.0, 3.0] * 50]), mean_of_stretches([[1.0, 3.0]])
+    assert long[1] < short[1]
+    assert long[2] > short[2]
+    assert mean_of_stretches([[5.0]]) == (5.0, 1.0, 1.0)
 
 
 def test_a_suspend_is_noticed(simulate):

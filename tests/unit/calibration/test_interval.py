@@ -1,4 +1,4 @@
-from recbulc.calibration.interval import UNBOUNDED, Interval, hull, intersection
+from recbulc.calibration.interval import UNBOUNDED, Interval, intersection
 
 
 def test_reversing_swaps_and_negates_the_ends():
@@ -14,10 +14,9 @@ def test_a_contradiction_stays_one():
     assert 15 not in nothing
 
 
-def test_hull_and_intersection_of_many():
+def test_intersection_of_many():
     several = [Interval(-5, 5), Interval(0, 9), Interval(-1, 3)]
     assert intersection(several) == Interval(0, 3)
-    assert hull(several) == Interval(-5, 9)
     assert intersection([]) == UNBOUNDED
     assert not UNBOUNDED.bounded
 

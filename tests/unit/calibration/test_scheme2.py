@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 from scipy import stats
+from tests.support import QUICK
 
-from recbulc.calibration.episode import play_flag
+from recbulc.calibration.episode import measure_pair, play_flag
+from recbulc.calibration.pair import summarise
 from recbulc.calibration.scheme2 import (
     TABLE_CONFIDENCES,
     TABLE_M,
@@ -11,7 +13,9 @@ from recbulc.calibration.scheme2 import (
     estimate,
     find_spikes,
     skew_samples,
+    variance_within,
 )
+from recbulc.tsc_probe.counter import Granule
 from recbulc.tsc_probe.rounds import FlagRounds
 from recbulc.tsc_probe.simulated import Counters, SimulatedClock, SimulatedProber
 
@@ -116,25 +120,32 @@ def test_groups_that_differ_widen_the_interval():
     random = np.random.default_rng(5)
     groups = np.repeat(np.arange(10), 100)
     d = random.normal(0, 1, 1_000) + random.normal(0, 1, 10)[groups]
-    random.shuffle(order := np.arange(1_000))  # no neighbours left: only the groups tell
-    found = estimate(d[order], 0.99, groups[order])
-    assert found.effective_samples < 40
+    means = [float(d[groups == group].mean()) for group in range(10)]
+    variance, freedom = variance_within([means])
+    assert freedom == 9
+    random.shuffle(d)  # no neighbours left: only the groups tell
+    assert estimate(d, 0.99).effective_samples > 300
+    assert estimate(d, 0.99, (variance / 10, freedom)).effective_samples < 40
 
 
-@pytest.mark.parametrize("trigger", [None, 2], ids=["in turn", "third core"])
-@pytest.mark.parametrize("granule", [1, 26])
-def test_coverage_on_1000_simulated_calibrations(trigger, granule):
-    """The interval holds the truth at least as often as it says: Eq. 9 itself within chance, widened always so."""
-    raw = widened = 0
+def test_variance_within_does_not_see_steps_between_groups():
+    assert variance_within([[1.0, 3.0], [101.0, 103.0]]) == (2.0, 2)
+    assert variance_within([[5.0]]) == (0.0, 0)
+
+
+@pytest.mark.parametrize("triggers", [(), ((2,),)], ids=["in turn", "third core"])
+@pytest.mark.parametrize("granule", [Granule(1, 0), Granule(26, 1)], ids=["fine", "coarse"])
+def test_coverage_on_1000_simulated_calibrations(triggers, granule):
+    """The interval holds the truth at least as often as it says: Eq. 9 itself within chance, `confident` always so."""
+    raw = confident = 0
     for seed in range(1_000):
-        prober = machine(seed=seed, counters=Counters(granule, bumps=granule > 1))
-        rounds = prober.flag((0, 1), trigger, 16 * 128)
-        found = estimate(skew_samples(rounds, 128, granule).d, 0.95, np.repeat(np.arange(4), 4))
-        raw += abs(found.centre - SKEW) <= found.half_width
-        widened += abs(found.centre - SKEW) <= found.half_width + granule
-    assert widened >= 950
-    if granule == 1:
-        assert raw >= 930  # 950 less three standard deviations of the count itself
+        prober = machine(seed=seed, counters=Counters(granule.ticks, bumps=granule.bump_ticks > 0))
+        episodes = measure_pair(prober, (0, 1), triggers, QUICK, granule, 64)
+        pair = summarise((0, 1), episodes, prober.now_ns(), 0.95, granule, 0.0)
+        raw += abs(pair.d_ticks - SKEW) <= pair.half_width_ticks
+        confident += SKEW in pair.confident
+    assert raw >= 930  # 950 less three standard deviations of the count itself
+    assert confident >= 950
 
 
 def test_table_6_has_every_cell_and_narrows_as_the_paper_says():

@@ -2,7 +2,9 @@ import time
 
 import numpy as np
 import pytest
+from tests.support import X
 
+from recbulc.errors import MachineError
 from recbulc.tsc_probe.counter import Granule, granule_of, measure_frequency_hz, measure_granule
 from recbulc.tsc_probe.native import NativeProber
 from recbulc.tsc_probe.simulated import Counters, SimulatedClock, SimulatedProber
@@ -45,15 +47,27 @@ def test_a_narrow_counter_that_overflows_while_it_is_read():
     assert measure_frequency_hz(prober, 0, width_bits=24) == pytest.approx(1e9, rel=1e-3)
 
 
+def test_bumps_that_add_up_are_counted():
+    """Some counters add one for every further read within a step."""
+    readings = np.array([1000 * step + bump for step in range(300) for bump in range(1 + step % 4)], dtype=np.uint64)
+    assert granule_of(readings) == Granule(1000, 3)
+
+
+def test_a_counter_too_coarse_or_dead_is_refused():
+    for readings in (np.arange(20_000, dtype=np.uint64) // 200 * 1_000_000, np.full(20_000, 7, dtype=np.uint64)):
+        with pytest.raises(MachineError, match="steps by"):
+            granule_of(readings)
+
+
 def test_this_machine():
     prober = NativeProber()
-    granule = measure_granule(prober, (0,))
+    granule = measure_granule(prober, (X,))
     assert 1 <= granule.ticks < 10_000
-    readings = prober.readings(0, 1_000)
+    readings = prober.readings(X, 1_000)
     assert np.all(np.diff(readings.astype(np.int64)) >= 0)
-    tsc, clock = prober.counter_and_clock(0), time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
-    hz = measure_frequency_hz(prober, 0)
-    ticks = prober.counter_and_clock(0)[0] - tsc[0]
+    tsc, clock = prober.counter_and_clock(X), time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+    hz = measure_frequency_hz(prober, X)
+    ticks = prober.counter_and_clock(X)[0] - tsc[0]
     elapsed = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) - clock
     # the outer stretch holds the inner one, so it cannot have had fewer ticks per second than half of it
     assert hz == pytest.approx(ticks / elapsed * 1e9, rel=0.5)

@@ -1,9 +1,8 @@
 """The permanent litmus test: the stamps we record with never claim a wrong order on this machine."""
 
-import os
-
 import numpy as np
 import pytest
+from tests.support import X, Y
 
 from recbulc.calibration.calibrate import calibrate
 from recbulc.calibration.episode import Effort
@@ -11,8 +10,6 @@ from recbulc.tsc_probe.litmus import run_litmus, violations
 from recbulc.tsc_probe.machine import read_machine
 from recbulc.tsc_probe.native import NativeProber
 from recbulc.tsc_probe.rounds import LitmusRounds, Shape
-
-X, Y = sorted(os.sched_getaffinity(0))[:2]
 
 
 def rounds(shape, stamp0, stamp1, saw):

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,17 @@ def test_the_trigger_comes_from_the_processors_of_the_pair(tmp_path):
     assert found.trigger_groups((0, 3), cores) == ((1, 2), (4,))
     assert found.trigger_groups((3, 4), cores) == ()
     assert found.trigger_groups((0, 5), cores) == ()
+
+
+def test_without_sys_the_affinity_mask_is_believed(tmp_path):
+    assert read_machine(tmp_path).online == ALL
+
+
+def test_a_kernel_that_gave_up_the_tsc_is_noticed(tmp_path):
+    found = machine(tmp_path)
+    assert not replace(found, clocksource="hpet").kernel_trusts_tsc
+    for good in ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page"):
+        assert replace(found, clocksource=good).kernel_trusts_tsc
 
 
 def test_core_ranges_read_as_linux_writes_them():

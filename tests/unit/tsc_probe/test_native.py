@@ -7,19 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support import X, Y
 
 from recbulc.calibration.interval import intersection
-from recbulc.calibration.overflow import difference
 from recbulc.calibration.scheme1 import handoff_bounds, race_bounds, shortest_round_trip
 from recbulc.errors import MachineError
 from recbulc.tsc_probe import native
 from recbulc.tsc_probe.native import NativeProber
+from recbulc.tsc_probe.overflow import difference
 from recbulc.tsc_probe.rounds import Shape, Tester
 from recbulc.tsc_probe.sequences import SEQUENCES, SOUND_SEQUENCES
 from recbulc.tsc_probe.skew import Skew, Skews
 
 HEADER = Path(native.__file__).parent / "csrc" / "rb_clock.h"
-X, Y = sorted(os.sched_getaffinity(0))[:2]
 PAIR = (X, Y)
 OFFSET = 10**9
 PROBER = NativeProber()
@@ -125,6 +125,7 @@ def test_starved_threads_end_in_an_error_not_in_a_hang(monkeypatch):
         while not stop.is_set() and not refused:
             sum(range(10_000))
 
+    mask = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {X})  # this thread, and the watchdog with it, away from the held core
     thread = threading.Thread(target=hold)
     thread.start()
@@ -137,4 +138,4 @@ def test_starved_threads_end_in_an_error_not_in_a_hang(monkeypatch):
     finally:
         stop.set()
         thread.join()
-        os.sched_setaffinity(0, {X, Y})
+        os.sched_setaffinity(0, mask)

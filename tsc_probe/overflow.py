@@ -22,7 +22,8 @@ class Unwrapped:
     """Stamps of one thread on a line that does not overflow.
 
     `ticks` counts from the origin; `overflows` is how often the counter passed its end; `ambiguous` are the indices of
-    stamps whose gap to the one before was a period or more by the wall clock, so that overflows may be missing there.
+    stamps whose gap to the one before is another one by the wall clock (a period or more, or backwards), so that the
+    number of overflows is not certain there.
     """
 
     ticks: npt.NDArray[np.int64]
@@ -56,5 +57,5 @@ def unwrap(
     if wall_ns is not None and hz is not None:
         expected = np.diff(wall_ns) * (hz / 1e9)
         # off by half a period or more: the wall clock and the counter cannot mean the same gap
-        ambiguous = np.flatnonzero(expected - gaps.astype(np.float64) >= 2.0 ** (width_bits - 1)) + 1
+        ambiguous = np.flatnonzero(np.abs(expected - gaps.astype(np.float64)) >= 2.0 ** (width_bits - 1)) + 1
     return Unwrapped(ticks, int(np.count_nonzero(stamps[1:] < stamps[:-1])), ambiguous)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbulc.calibration.overflow import difference, unwrap
+from recbulc.tsc_probe.overflow import difference, unwrap
 
 widths = st.integers(8, 64)
 
@@ -42,6 +42,8 @@ def test_a_gap_of_a_period_or_more_is_found_by_the_wall_clock():
     ticks = [0, 1_000, 1_000 + period + 500, 1_000 + period + 900]
     result = unwrap(wrapped(ticks, 32), 32, wall_ns=np.array(ticks), hz=hz)
     assert result.ambiguous.tolist() == [2]
+    backwards = unwrap(wrapped([1000, 990], 32), 32, wall_ns=np.array([0, 10]), hz=hz)
+    assert backwards.ambiguous.tolist() == [1]
     unknown = unwrap(wrapped(ticks, 32), 32)
     assert unknown.ambiguous.size == 0  # the counter alone cannot tell
 
