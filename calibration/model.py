@@ -140,6 +140,16 @@ def load_model(path: Path, machine: Identity, *, allow_injected: bool = False) -
     return model
 
 
+def check_model_path(path: Path) -> None:
+    """Say before the work, not after it, that a model cannot be written; nothing else is ever overwritten by one."""
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is no directory", "create it, or choose another place for the model")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"cannot write {path}", "choose another place for the model")
+    if path.exists() and path.stat().st_size and FORMAT.encode() not in path.read_bytes():
+        raise InputError(f"{path} is there and is no clock model", "choose another name, or remove it first")
+
+
 def checksum(content: dict[str, object]) -> str:
     """Of everything in a model file but itself."""
     return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()

@@ -19,7 +19,7 @@ from recbulc.tsc_probe.rounds import Tester
 UNSOUND_TESTERS = frozenset(tester.value for tester in Tester if not tester.sound)
 STEP_SPREADS = 6.0  # a step of the skew is this many standard errors of d ...
 STEP_TICKS = 3.0  # ... and longer than where the flag happens to lie makes d differ
-WANDER_GRANULES = 4  # more than that between the stretches of one calibration is no move of a guest's cores
+WANDER_GRANULES = 8  # more than that between the stretches of one calibration is no move of a guest's cores
 
 
 @dataclass(frozen=True)

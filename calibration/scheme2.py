@@ -173,6 +173,8 @@ def estimate(d: Ticks, confidence: float, between: tuple[float, float] | None = 
     s = float(np.std(d, ddof=1))
     rho = autocorrelation(d)
     effective = n * (1 - rho) / (1 + rho) if rho > 0 else float(n)
+    if between is not None:
+        effective = max(effective, between[1] + 1)  # one per group: they were measured independently
     freedom = effective - 1
     if between is not None and s > 0 and between[0] > s**2 / effective:
         effective, freedom = s**2 / between[0], between[1]

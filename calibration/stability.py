@@ -169,7 +169,7 @@ def watch(
                 acc_d=totals[pair][1],
                 rounds=BURSTS * BURST_ROUNDS,
                 dropped=dropped[pair],
-                suspended_s=round(suspended_ns() / 1e9, 1),
+                suspended_s=max(0.0, round(suspended_ns() / 1e9, 1)),
             )
             file.add(sample)
             yield sample

@@ -19,8 +19,8 @@ from recbulc.calibration.calibrate import CONFIDENCE, calibrate, check_confidenc
 from recbulc.calibration.change import Comparison, compare_models, smallest_detectable_ticks
 from recbulc.calibration.episode import Effort, play_flag
 from recbulc.calibration.figures import calibration_figure, check_figure_path, save_figure
-from recbulc.calibration.interval import Interval
-from recbulc.calibration.model import DRIFT_LIMIT_PPM, ClockModel, default_path, load_model
+from recbulc.calibration.interval import FAR, Interval
+from recbulc.calibration.model import DRIFT_LIMIT_PPM, ClockModel, check_model_path, default_path, load_model
 from recbulc.calibration.pair import UNSOUND_TESTERS
 from recbulc.calibration.scheme2 import TABLE_CONFIDENCES, confidence_table
 from recbulc.cli.console import Speaker, add_common, clocks_kept_awake, core_numbers, skews_of_test_hook, speaker_of
@@ -45,7 +45,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, help="where the model goes (default: the user's cache)")
     parser.add_argument(
-        "--plot", type=Path, help="draw the intervals and the distribution of TS2 − TS1 (.png, .svg, .pdf)"
+        "--plot", type=Path, help="draw the intervals and how TS_y − TS_x is distributed (.png, .svg, .pdf)"
     )
     parser.add_argument("--table", action="store_true", help="confidence intervals by N, M and coefficient (Table 6)")
     parser.add_argument("--compare", type=Path, metavar="OLD", help="have the clocks changed since OLD? (exit 1 if so)")
@@ -71,8 +71,9 @@ def run(args: argparse.Namespace) -> int:
     check_confidence(args.confidence)
     if not 0 <= args.drift_limit <= MOST_DRIFT_PPM:
         raise InputError(f"a drift limit of {args.drift_limit} ppm", f"give 0 to {MOST_DRIFT_PPM:g}")
+    if args.out:
+        check_model_path(args.out)
     out = args.out or default_path(machine.identity)
-    _check_can_be_written(out)
     if args.plot:
         check_figure_path(args.plot)
     old = load_model(args.compare, machine.identity, allow_injected=skews.injected) if args.compare else None
@@ -166,8 +167,9 @@ def _document(
     return document
 
 
-def _ends(interval: Interval) -> list[int]:
-    return [interval.lo, interval.hi]
+def _ends(interval: Interval) -> list[int | None]:
+    """Null for an end that no round has bounded."""
+    return [interval.lo if interval.lo > -FAR else None, interval.hi if interval.hi < FAR else None]
 
 
 def _show(speaker: Speaker, model: ClockModel, comparison: Comparison | None, table: Confidences) -> None:
@@ -216,7 +218,8 @@ def _pair_table(model: ClockModel) -> Table:
 
 def _tester_table(model: ClockModel) -> Table:
     table = Table(
-        title="bounds by tester (Eq. 3, before the granule; bare forms are not part of sound)", title_justify="left"
+        title="bounds by tester (Eq. 3, raw); the bare forms are no part of sound, and lo > hi proves them wrong",
+        title_justify="left",
     )
     table.add_column("cores", justify="right")
     names = list(model.pairs[0].testers)
@@ -242,16 +245,3 @@ def _confidence_table(confidences: Confidences, cores: tuple[int, int]) -> Table
 
 def _interval(interval: Interval) -> str:
     return f"\\[{interval.lo}, {interval.hi}]" if interval.bounded else "one-sided"
-
-
-def _check_can_be_written(path: Path) -> None:
-    """Before the work, not after it."""
-    if path.is_dir():
-        raise InputError(f"{path} is a directory", "name a file")
-    folder = path.parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot create {folder}: {error.strerror}", "choose another place for --out") from error
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"cannot write into {folder}", "choose another place for --out")

@@ -57,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
     )
     usable = all(check.ok for check in checks if check.name not in NOT_ESSENTIAL)
     litmus = _litmus(machine, prober, skews.width_bits, speaker) if args.litmus and usable else []
+    if args.litmus and not usable:
+        speaker.note("the litmus test is left out: it needs what the failed checks name")
     speaker.document(
         {
             "cores": list(machine.online),

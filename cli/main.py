@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Protocol
+from importlib import import_module
+from io import TextIOWrapper
+from typing import Protocol, cast
 
 from recbulc import __version__
-from recbulc.cli import calibrate, doctor, stability
 from recbulc.errors import RecbulcError
 
 INTERRUPTED = 130
@@ -24,22 +25,27 @@ class Command(Protocol):
         """Do it; the exit code."""
 
 
-COMMANDS: dict[str, Command] = {"doctor": doctor, "calibrate": calibrate, "stability": stability}
+COMMANDS = ("doctor", "calibrate", "stability")
 
 
-def build_parser() -> argparse.ArgumentParser:
+def load_commands() -> dict[str, Command]:
+    """The modules of all commands; importing them takes a while, in which Ctrl-C must already be answered."""
+    return {name: cast(Command, import_module(f"recbulc.cli.{name}")) for name in COMMANDS}
+
+
+def build_parser(commands: dict[str, Command]) -> argparse.ArgumentParser:
     """The parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="recbulc",
         description="Record a failing multi-threaded run with local clocks, and get a schedule that fails every time.",
         epilog="exit codes: 0 success, 1 the thing asked for did not happen, 2 bad usage or input, "
-        "3 this machine cannot do it",
+        "3 this machine cannot do it, 130 interrupted",
     )
     parser.add_argument("--version", action="version", version=f"recbulc {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, command in COMMANDS.items():
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in commands.items():
         summary = (command.__doc__ or "").partition("\n")[0]
-        sub = commands.add_parser(
+        sub = subparsers.add_parser(
             name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         command.prepare_parser(sub)
@@ -48,9 +54,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command line."""
-    args = build_parser().parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without our arrows shows question marks
     try:
-        code = COMMANDS[args.command].run(args)
+        commands = load_commands()
+        args = build_parser(commands).parse_args(argv)
+        code = commands[args.command].run(args)
         sys.stdout.flush()
     except RecbulcError as error:
         print(f"recbulc: error: {error.what}", file=sys.stderr)
@@ -60,8 +70,11 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("recbulc: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone; leave nothing to be flushed at exit
+    except OSError as error:
+        # our own output: its reader has gone, or the disk is full; leave nothing to be flushed at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            print(f"recbulc: error: cannot write the output: {error}", file=sys.stderr)
         return 1
     return code
 

@@ -65,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
         header, samples, _ = read_stability(args.source)
     else:
         header, samples = _measure(args, speaker)
+    if not samples and args.source:
+        raise InputError(f"{args.source} has no windows yet", "give another file")
     if not samples:
         raise RecbulcError("not one window was measured", "give more time with --for, or shorter windows with --every")
     spread = variances(samples)

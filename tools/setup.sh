@@ -35,5 +35,5 @@ if [ ${#packages[@]} -gt 0 ]; then
 fi
 
 [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+.venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check --editable '.[dev]'
 touch .venv/ready

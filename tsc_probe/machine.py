@@ -88,6 +88,8 @@ class Machine:
                 )
         if len(set(cores)) != len(cores):
             raise InputError(f"a core is named twice in {ranges(cores)}", "name every core once")
+        if wanted is not None and len(cores) < 2:
+            raise MachineError(f"one core ({ranges(cores)}) is named; a skew needs two", "name two or more cores")
         if len(cores) < 2:
             raise MachineError(
                 f"only one core ({ranges(cores)}) may be used here; a skew needs two",

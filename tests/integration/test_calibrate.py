@@ -1,6 +1,7 @@
 """`recbulc calibrate` as a user runs it."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -111,7 +112,7 @@ def test_models_that_cannot_be_compared_are_refused(tmp_path):
     [
         (["--cores", f"{X},4000"], 3, "off-line or does not exist"),
         (["--cores", "zero"], 2, "names no cores"),
-        (["--cores", str(X)], 3, "only one core"),
+        (["--cores", str(X)], 3, "a skew needs two"),
         (["--cores", f"{X},{X}"], 2, "named twice"),
         (["--cores", ""], 2, "names no cores"),
         (["--cores", "3-1"], 2, "names no cores"),
@@ -122,7 +123,9 @@ def test_models_that_cannot_be_compared_are_refused(tmp_path):
         (["--confidence", "1.5"], 2, "makes no interval"),
         (["--confidence", "0.9999999999999999"], 2, "makes no interval"),
         (["--confidence", "nan"], 2, "makes no interval"),
-        (["--out", "/proc/none/clocks.json"], 2, "cannot create"),
+        (["--out", "/nowhere/clocks.json"], 2, "no directory"),
+        (["--out", "/"], 2, "cannot write"),
+        (["--out", __file__], 2, "is no clock model"),
         (["--plot", "clocks.txt"], 2, "unknown kind of picture"),
         (["--plot", "/nowhere/clocks.png"], 2, "no directory"),
         (["--drift-limit", "-1"], 2, "drift limit"),
@@ -162,6 +165,24 @@ def test_machines_without_usable_counters(tmp_path):
     done = recbulc("calibrate", *SHORT, "--out", str(tmp_path / "c.json"), clocks={"root": str(constant)})
     assert done.returncode == 0, done.stderr
     assert "constant but not invariant" in done.stderr
+
+
+def test_output_that_cannot_be_written_is_a_clear_error(tmp_path):
+    command = [Path(sys.executable).parent / "recbulc", "calibrate", *SHORT, "-q", "--out", tmp_path / "c.json"]
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "cannot write the output" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_without_arrows_shows_question_marks(tmp_path):
+    command = [Path(sys.executable).parent / "recbulc", "calibrate", *SHORT, "-q", "--out", tmp_path / "c.json"]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert f"{X} ? {Y}" in done.stdout
 
 
 def test_a_malformed_test_hook_is_refused():

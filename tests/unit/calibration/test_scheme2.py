@@ -128,6 +128,14 @@ def test_groups_that_differ_widen_the_interval():
     assert estimate(d, 0.99, (variance / 10, freedom)).effective_samples < 40
 
 
+def test_a_step_among_independent_groups_is_spread_not_disaster():
+    """Autocorrelation alone would say that there is next to nothing in 1,600 samples."""
+    d = np.repeat([0.0, 50.0], 800) + np.random.default_rng(7).normal(0, 1, 1_600)
+    variance, freedom = variance_within([[float(part.mean()) for part in d.reshape(16, 100)]])
+    found = estimate(d, 0.99999, (variance / 16, freedom))
+    assert 25 < found.half_width < 100
+
+
 def test_variance_within_does_not_see_steps_between_groups():
     assert variance_within([[1.0, 3.0], [101.0, 103.0]]) == (2.0, 2)
     assert variance_within([[5.0]]) == (0.0, 0)
