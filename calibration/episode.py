@@ -25,6 +25,7 @@ from recbulc.tsc_probe.rounds import FlagRounds, Tester
 LEAST_ROUNDS, MOST_ROUNDS = 1_000, 10**9
 ROUNDS_PER_CALL = 25_600  # some 50 ms: Ctrl-C is answered between calls
 SLOW_TESTERS = {Tester.B: 64}  # CPUID traps to the hypervisor: this many times fewer rounds
+LEAST_TOURS = 4  # of the flag in half an episode: Eq. 9 needs some samples
 FLAG_SHARE = 4  # Scheme 2 lives on many rounds, and they are short: this many times more of them
 HANDOFF = "handoff"
 
@@ -105,7 +106,7 @@ def play_episode(
     """Every tester once, `rounds` rounds each, between the two halves of Scheme 2."""
 
     def half() -> SkewSamples:
-        flags = play_flag(prober, pair, triggers, FLAG_SHARE * rounds // 2, width_bits)
+        flags = play_flag(prober, pair, triggers, max(FLAG_SHARE * rounds // 2, LEAST_TOURS * FLAG_TOUR), width_bits)
         return skew_samples(flags, FLAG_TOUR, granule.ticks, width_bits)
 
     began_ns = prober.now_ns()

@@ -11,7 +11,7 @@ import numpy as np
 
 from recbulc.calibration.episode import Episode
 from recbulc.calibration.interval import Interval, intersection
-from recbulc.calibration.scheme2 import estimate, variance_within
+from recbulc.calibration.scheme2 import LEAST_SAMPLES, estimate, variance_within
 from recbulc.errors import RecbulcError
 from recbulc.tsc_probe.counter import Granule
 from recbulc.tsc_probe.rounds import Tester
@@ -77,7 +77,7 @@ def summarise(
     so `sound` is widened by all that d has varied, whether that was a step or noise. `confident` speaks of the last
     stretch, in which we are.
     """
-    usable = [episode for episode in episodes if episode.d_before.size and episode.d_after.size]
+    usable = [episode for episode in episodes if min(episode.d_before.size, episode.d_after.size) >= LEAST_SAMPLES]
     if not usable:
         raise RecbulcError(
             f"no undisturbed round on the cores {cores[0]} and {cores[1]}", "stop other work on these cores and repeat"

@@ -20,6 +20,7 @@ from recbulc.tsc_probe.rounds import FlagRounds
 Ticks = npt.NDArray[np.float64]
 
 DISTURBED_SPREADS = 8  # a round this many interquartile ranges from the median met an interrupt, not a slow transfer
+LEAST_SAMPLES = 3  # of an interval by Eq. 9
 TABLE_N = (20, 50, 100)
 TABLE_M = (5, 10, 20)
 TABLE_CONFIDENCES = (0.99, 0.999, 0.9999, 0.99999)
@@ -168,7 +169,7 @@ def estimate(d: Ticks, confidence: float, between: tuple[float, float] | None = 
     spread between groups of samples (those measured by the same threads at the same addresses).
     """
     n = d.size
-    if n < 3:
+    if n < LEAST_SAMPLES:
         raise ValueError(f"{n} samples are too few for an interval")
     s = float(np.std(d, ddof=1))
     rho = autocorrelation(d)

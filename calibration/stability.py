@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from recbulc.calibration.episode import Triggers, play_flag
-from recbulc.calibration.scheme2 import Ticks, estimate, skew_samples, variance_within
+from recbulc.calibration.scheme2 import LEAST_SAMPLES, Ticks, estimate, skew_samples, variance_within
 from recbulc.errors import InputError
 from recbulc.tsc_probe.machine import Identity, suspended_ns
 from recbulc.tsc_probe.native import FLAG_TOUR, Prober
@@ -155,6 +155,8 @@ def watch(
             sleep(max(0.0, due - now()))
         for pair in pairs:
             d = np.concatenate(kept[pair])
+            if d.size < LEAST_SAMPLES:  # every burst was disturbed: this window says nothing
+                continue
             variance, freedom = variance_within([[float(part.mean()) for part in kept[pair] if part.size]])
             skew = estimate(d, file.header.confidence, (variance / BURSTS, freedom))
             count, mean = totals[pair]
