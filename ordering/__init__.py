@@ -1,0 +1,1 @@
+"""What the stamps of a trace prove, and what they leave open."""

@@ -1,0 +1,1 @@
+"""Enforce a schedule on the program, again and again."""

@@ -1,0 +1,1 @@
+"""Interleavings and findings for people."""

@@ -1,0 +1,1 @@
+"""From a trace to an interleaving that explains every recorded value."""
