@@ -3,12 +3,12 @@
  *
  * A hook is a line here and a body in one of rb_hooks_*.c; the real function is then rb_state.real.NAME. `version` is
  * the symbol version to take, where the default one is not sure to be what dlsym finds; else NULL. A function that this
- * libc does not have stays NULL and cannot be called by the program either.
+ * libc does not have stays NULL and cannot be called by the program either. All of the runtime is compiled with
+ * _GNU_SOURCE.
  */
 #ifndef RB_HOOKS_H
 #define RB_HOOKS_H
 
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <semaphore.h>
 #include <stddef.h>

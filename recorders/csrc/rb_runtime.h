@@ -12,14 +12,13 @@
 #ifndef RB_RUNTIME_H
 #define RB_RUNTIME_H
 
-#include "rb_hooks.h" /* first: it asks libc for everything */
-
 #include <stdint.h>
 
 #include "rb_clock.h"
 #include "rb_control.h"
 #include "rb_engine.h"
 #include "rb_event.h"
+#include "rb_hooks.h"
 #include "rb_sys.h"
 
 #define RB_HIDDEN          __attribute__((visibility("hidden")))
@@ -47,6 +46,13 @@ struct rb_quarantine {
     uint64_t bytes;
 };
 
+/* rb_hooks_wait.c. A pthread_once under way on this thread. */
+struct rb_once {
+    struct rb_call call;
+    void (*routine)(void);
+    struct rb_once *outer;
+};
+
 struct rb_thread {
     struct rb_scratch scratch; /* for stamps */
 
@@ -60,8 +66,9 @@ struct rb_thread {
     uint16_t core;             /* where it is pinned, or RB_CORE_UNKNOWN */
     uint64_t random;           /* state of its generator, see rb_random */
     struct rb_control_thread *control;
-    void *engine;       /* the engine's own */
-    void *signal_stack; /* rb_signals.c */
+    void *engine;         /* the engine's own */
+    struct rb_once *once; /* the innermost */
+    void *signal_stack;   /* rb_signals.c */
 
     struct rb_log log;
     struct rb_event *open; /* recording: the access that has begun last */
