@@ -41,8 +41,7 @@ RB_EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
         call.event.value = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_usec;
     }
     rb_call_end(self, &call);
-    if (out)
-        *out = (struct timeval){(time_t)(call.event.value / 1000000), (suseconds_t)(call.event.value % 1000000)};
+    *out = (struct timeval){(time_t)(call.event.value / 1000000), (suseconds_t)(call.event.value % 1000000)};
     return 0;
 }
 
