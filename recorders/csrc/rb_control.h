@@ -33,28 +33,28 @@ enum rb_thread_state {
     RB_THREAD_ENDED = 6,
 };
 
-struct rb_control_thread { /* one cache line */
+struct rb_control_thread {       /* one cache line */
     _Alignas(64) uint32_t state; /* enum rb_thread_state */
-    uint32_t tid;            /* the kernel's */
-    uint32_t parent;         /* number of the creating thread; its own number for the first */
-    uint32_t nth;            /* of the parent's creations, from 1: names are made of these */
-    uint32_t kind;           /* of the event it is blocked at, enum rb_event_kind */
-    uint32_t call;           /* where: the last CALL site */
-    uint64_t object;         /* and at what object */
-    uint64_t events;         /* appended so far: grows while the thread gets anywhere */
-    uint32_t position;       /* replay: operations of its schedule that are complete */
-    uint32_t lost;           /* 1 when the log of this thread could not grow */
-    uint64_t pthread;        /* its pthread_t */
+    uint32_t tid;                /* the kernel's */
+    uint32_t parent;             /* number of the creating thread; its own number for the first */
+    uint32_t nth;                /* of the parent's creations, from 1: names are made of these */
+    uint32_t kind;               /* of the event it is blocked at, enum rb_event_kind */
+    uint32_t call;               /* where: the last CALL site */
+    uint64_t object;             /* and at what object */
+    uint64_t events;             /* appended so far: grows while the thread gets anywhere */
+    uint32_t position;           /* replay: operations of its schedule that are complete */
+    uint32_t lost;               /* 1 when the log of this thread could not grow */
+    uint64_t pthread;            /* its pthread_t */
 };
 _Static_assert(sizeof(struct rb_control_thread) == 64, "recorders/control.py");
 
 /* The first divergence of a replay; `set` goes from 0 to 1 once, by the thread that wrote the rest. */
 struct rb_divergence {
     uint32_t set;
-    uint32_t reason;         /* enum rb_divergence_reason in replay/csrc/rb_replay.h */
+    uint32_t reason; /* enum rb_divergence_reason in replay/csrc/rb_replay.h */
     uint32_t thread;
-    uint32_t position;       /* in that thread's schedule */
-    uint32_t found_kind;     /* enum rb_event_kind */
+    uint32_t position;   /* in that thread's schedule */
+    uint32_t found_kind; /* enum rb_event_kind */
     uint32_t found_site;
     uint32_t found_count;
     uint32_t found_call;
@@ -71,12 +71,12 @@ struct rb_control {
     uint32_t ncores;
     uint16_t cores[RB_CONTROL_CORES];
     uint32_t pad;
-    uint64_t chunk_bytes;       /* by which a log grows; a multiple of the page size */
-    uint64_t seed;              /* of the delays */
-    uint32_t access_delay_ppm;  /* how often, per million, an access is delayed */
-    uint32_t sync_delay_ppm;    /* ... a synchronisation call */
-    uint32_t delay_us;          /* the longest such delay; each is drawn from 0 to this */
-    uint32_t start_us;          /* the longest delay at a thread's start */
+    uint64_t chunk_bytes;           /* by which a log grows; a multiple of the page size */
+    uint64_t seed;                  /* of the delays */
+    uint32_t access_delay_ppm;      /* how often, per million, an access is delayed */
+    uint32_t sync_delay_ppm;        /* ... a synchronisation call */
+    uint32_t delay_us;              /* the longest such delay; each is drawn from 0 to this */
+    uint32_t start_us;              /* the longest delay at a thread's start */
     char dir[RB_CONTROL_PATH];      /* where <thread>.events and `modules` go (recording) */
     char schedule[RB_CONTROL_PATH]; /* the compiled schedule (replay) */
 

@@ -11,18 +11,18 @@
 #include <stdint.h>
 
 struct rb_event {
-    uint64_t before; /* stamp; 0 only in a slot that was never used, which ends the log */
-    uint64_t after;  /* stamp; 0: did not end */
-    uint64_t object; /* address: of the access, the synchronisation object, the block */
-    uint64_t value;  /* see RB_EVENT_KINDS */
-    uint64_t old;    /* see RB_EVENT_KINDS */
-    uint32_t site;   /* global number of the site (rb_site.h); 0 for none, as with calls */
-    uint32_t call;   /* global number of the last CALL site this thread passed; 0 for none */
-    uint16_t core;   /* which took `before` */
+    uint64_t before;     /* stamp; 0 only in a slot that was never used, which ends the log */
+    uint64_t after;      /* stamp; 0: did not end */
+    uint64_t object;     /* address: of the access, the synchronisation object, the block */
+    uint64_t value;      /* see RB_EVENT_KINDS */
+    uint64_t old;        /* see RB_EVENT_KINDS */
+    uint32_t site;       /* global number of the site (rb_site.h); 0 for none, as with calls */
+    uint32_t call;       /* global number of the last CALL site this thread passed; 0 for none */
+    uint16_t core;       /* which took `before` */
     uint16_t core_after; /* which took `after` */
-    uint8_t kind;    /* enum rb_event_kind */
-    uint8_t size;    /* bytes accessed, 1 to 8; 0 for other kinds */
-    uint16_t flags;  /* RB_EVENT_* below */
+    uint8_t kind;        /* enum rb_event_kind */
+    uint8_t size;        /* bytes accessed, 1 to 8; 0 for other kinds */
+    uint16_t flags;      /* RB_EVENT_* below */
 };
 _Static_assert(sizeof(struct rb_event) == 56, "recorders/events.py");
 

@@ -4,8 +4,8 @@ Solver, search and replay share this value type. It names threads, sites and ins
 trace beside it.
 
 What it enforces: every thread has a list of operations in program order. Operation i of a thread begins only when each
-thread u of its waits has *completed* n operations of its own list. An access completes at its AFTER site, a call when it
-returns. The closure of these waits with program order orders every conflicting pair up to the failure; accesses of
+thread u of its waits has *completed* n operations of its own list. An access completes at its AFTER site, a call when
+it returns. The closure of these waits with program order orders every conflicting pair up to the failure; accesses of
 gated sites that are in no list run free.
 
 File format history (docs/schedule.md describes it):
@@ -23,7 +23,7 @@ VERSION = 1
 
 
 class Part(IntEnum):
-    """Of a call that releases and acquires (COND_WAIT, BARRIER_WAIT, ONCE that ran its routine): which half an op is."""
+    """Which half of a call that releases and acquires (COND_WAIT, BARRIER_WAIT, ONCE that ran its routine)."""
 
     WHOLE = 0
     BEGIN = 1  # released the mutex, arrived at the barrier, entered the routine
