@@ -1,0 +1,75 @@
+"""What went wrong, in sentences: the verdict, and the racing pair, the lock cycle or the lost signal."""
+
+from __future__ import annotations
+
+import signal
+
+from recbulc.schedule import Access, Schedule, Verdict
+
+WIDE = 1 << 16  # values from here on are more readable in hexadecimal
+
+DOES = {
+    "read": "reads",
+    "write": "writes",
+    "atomic": "accesses atomically",
+    "lock": "locks",
+    "wait": "waits for",
+    "signal": "signals",
+}
+
+
+def verdict_sentence(verdict: Verdict) -> str:
+    """How the run ended, and who ended it."""
+    who = f" in thread {verdict.thread}" if verdict.thread else ""
+    if verdict.how == "exit":
+        return f"exit code {verdict.code}"
+    if verdict.how == "signal":
+        known = verdict.code in signal.Signals.__members__.values()
+        return (signal.Signals(verdict.code).name if known else f"signal {verdict.code}") + who
+    if verdict.how == "deadlock":
+        waiting = ", ".join(name for name, _, _ in verdict.blocked)
+        return f"deadlock: the threads {waiting} wait for ever" if waiting else "deadlock"
+    if verdict.how == "timeout":
+        return f"time-out: {verdict.detail}"
+    if verdict.how in {"regex", "cmd"}:
+        return f"--fail-if {verdict.how} met: {verdict.detail}"
+    return "no failure"
+
+
+def racing_title(racing: tuple[Access, ...]) -> str:
+    """What the accesses are, together."""
+    kinds = {access.kind for access in racing}
+    if kinds == {"lock"}:
+        return "lock cycle"
+    if kinds & {"wait", "signal"}:
+        return "lost signal"
+    return "racing pair"
+
+
+def racing_sentences(schedule: Schedule) -> list[str]:
+    """One line for each access of the racing pair, in their order, and what they are to each other."""
+    racing = schedule.racing
+    if not racing:
+        return []
+    title = racing_title(racing)
+    lines = [f"{title}:", *(f"  {access_sentence(access)}" for access in racing)]
+    if title == "lock cycle":
+        lines.append("  each waits for a lock that the next one holds")
+    elif title == "lost signal":
+        lines.append("  nobody was waiting when the signal came, and none comes after")
+    else:
+        lines.append("  nothing fixes their order, and the failure depends on it")
+    return lines
+
+
+def access_sentence(access: Access) -> str:
+    """`thread 0.1 reads totals.bytes (= 0) at main.c:35 in add_bytes`."""
+    what = f" {access.object}" if access.object else ""
+    value = f" (= {value_text(access.value)})" if access.value is not None else ""
+    where = f" in {access.function}" if access.function else ""
+    return f"thread {access.thread} {DOES[access.kind]}{what}{value} at {access.file}:{access.line}{where}"
+
+
+def value_text(value: int) -> str:
+    """Small numbers as they are, the rest as addresses are written."""
+    return str(value) if abs(value) < WIDE else f"{value:#x}"
