@@ -1,0 +1,33 @@
+"""What ordering and solving need of a recording: the events of its threads and the bounds between its clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntervalOf = Callable[[int, int], tuple[int, int]]
+Events = NDArray[Any]  # of recorders.events.EVENT
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """`interval(x, y)` bounds TS_y − TS_x, read at one instant (ReCBuLC §3.3); the index of a thread is its number."""
+
+    threads: tuple[Events, ...]
+    interval: IntervalOf
+    deadlocked: bool = False  # the run ended because its blocked calls could never return
+    names: tuple[str, ...] = ()  # of the threads, by creation: 0, 0.1, ...
+
+    @property
+    def events(self) -> int:
+        """Of all threads."""
+        return sum(len(events) for events in self.threads)
+
+    def name(self, thread: int) -> str:
+        """Of a thread; its number where nobody named it."""
+        return self.names[thread] if self.names else str(thread)
