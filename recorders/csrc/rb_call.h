@@ -1,7 +1,7 @@
 /*
- * How a hook goes about its call: rb_enter, then begin, the real call or none, end.
+ * How a hook goes about its call: RB_ENTER, then begin, the real call or none, end.
  *
- *     struct rb_thread *self = rb_enter();
+ *     struct rb_thread *self = RB_ENTER();
  *     if (!self)
  *         return rb_state.real.f(object);
  *     struct rb_call call = RB_CALL(KIND, object);

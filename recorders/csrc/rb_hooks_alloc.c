@@ -1,8 +1,7 @@
 /*
  * Hooks of the allocator. C++'s new and delete come through here too.
  *
- * Every block that the program allocates and frees is an event; what libc allocates for itself (stdio's buffers) is
- * not, because it depends on what libc did before, in whichever thread.
+ * Every block that the program allocates and frees is an event; what libc allocates for itself is not (RB_ENTER).
  *
  * Prohibitions: allocates nothing of its own. May run before the constructor, and within dlsym (rb_real.h).
  */
@@ -14,16 +13,6 @@
 #include "rb_call.h"
 #include "rb_quarantine.h"
 #include "rb_real.h"
-
-/* The thread, when this allocation is an event. */
-#define ENTER() enter((uintptr_t)__builtin_return_address(0))
-
-static inline struct rb_thread *enter(uintptr_t caller)
-{
-    if (caller - rb_state.libc_low < rb_state.libc_high - rb_state.libc_low)
-        return NULL;
-    return rb_enter();
-}
 
 /* An allocation as an event; `allocate` is the expression that makes it. */
 #define ALLOCATE(self, bytes_, flags_, allocate)                                                                       \
@@ -41,7 +30,7 @@ static inline struct rb_thread *enter(uintptr_t caller)
 
 RB_EXPORT void *malloc(size_t bytes)
 {
-    struct rb_thread *self = ENTER();
+    struct rb_thread *self = RB_ENTER();
     const struct rb_real *real;
 
     if (self)
@@ -52,7 +41,7 @@ RB_EXPORT void *malloc(size_t bytes)
 
 RB_EXPORT void *calloc(size_t count, size_t bytes)
 {
-    struct rb_thread *self = ENTER();
+    struct rb_thread *self = RB_ENTER();
     const struct rb_real *real;
 
     if (self)
@@ -68,7 +57,7 @@ static void *aligned(struct rb_thread *self, size_t alignment, size_t bytes)
 
 RB_EXPORT void *memalign(size_t alignment, size_t bytes)
 {
-    struct rb_thread *self = ENTER();
+    struct rb_thread *self = RB_ENTER();
     const struct rb_real *real;
 
     if (self)
@@ -79,14 +68,14 @@ RB_EXPORT void *memalign(size_t alignment, size_t bytes)
 
 RB_EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
 {
-    struct rb_thread *self = ENTER();
+    struct rb_thread *self = RB_ENTER();
 
     return self ? aligned(self, alignment, bytes) : rb_real()->aligned_alloc(alignment, bytes);
 }
 
 RB_EXPORT int posix_memalign(void **block, size_t alignment, size_t bytes)
 {
-    struct rb_thread *self = ENTER();
+    struct rb_thread *self = RB_ENTER();
     int result = 0;
 
     if (!self)
@@ -114,7 +103,7 @@ RB_EXPORT void free(void *block)
 
     if (!block || rb_is_bootstrap(block))
         return;
-    self = ENTER();
+    self = RB_ENTER();
     if (self)
         release(self, block);
     else
@@ -162,7 +151,7 @@ static void *reallocate(struct rb_thread *self, void *block, size_t bytes)
     return made;
 }
 
-RB_EXPORT void *realloc(void *block, size_t bytes) { return reallocate(ENTER(), block, bytes); }
+RB_EXPORT void *realloc(void *block, size_t bytes) { return reallocate(RB_ENTER(), block, bytes); }
 
 RB_EXPORT void *reallocarray(void *block, size_t count, size_t bytes)
 {
@@ -172,5 +161,5 @@ RB_EXPORT void *reallocarray(void *block, size_t count, size_t bytes)
         errno = ENOMEM;
         return NULL;
     }
-    return reallocate(ENTER(), block, product);
+    return reallocate(RB_ENTER(), block, product);
 }

@@ -15,7 +15,7 @@
 
 RB_EXPORT time_t time(time_t *out)
 {
-    struct rb_thread *self = rb_enter();
+    struct rb_thread *self = RB_ENTER();
     struct rb_call call = INPUT(TIME);
 
     if (!self)
@@ -30,7 +30,7 @@ RB_EXPORT time_t time(time_t *out)
 
 RB_EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
 {
-    struct rb_thread *self = rb_enter();
+    struct rb_thread *self = RB_ENTER();
     struct rb_call call = INPUT(GETTIMEOFDAY);
     struct timeval now;
 
@@ -47,7 +47,7 @@ RB_EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
 
 RB_EXPORT int clock_gettime(clockid_t clock, struct timespec *out)
 {
-    struct rb_thread *self = rb_enter();
+    struct rb_thread *self = RB_ENTER();
     struct rb_call call = INPUT(CLOCK_GETTIME);
     struct timespec now;
 
@@ -70,7 +70,7 @@ RB_EXPORT int clock_gettime(clockid_t clock, struct timespec *out)
 #define NUMBER(returns, name, which)                                                                                   \
     RB_EXPORT returns name(void)                                                                                       \
     {                                                                                                                  \
-        struct rb_thread *self = rb_enter();                                                                           \
+        struct rb_thread *self = RB_ENTER();                                                                           \
         struct rb_call call = INPUT(which);                                                                            \
                                                                                                                        \
         if (!self)                                                                                                     \

@@ -10,7 +10,7 @@
 #define HOOK(name, kind_, flags_, parameters, arguments, object)                                                       \
     RB_EXPORT int name parameters                                                                                      \
     {                                                                                                                  \
-        struct rb_thread *self = rb_enter();                                                                           \
+        struct rb_thread *self = RB_ENTER();                                                                           \
         struct rb_call call = RB_CALL(kind_, object);                                                                  \
                                                                                                                        \
         if (!self)                                                                                                     \
@@ -50,7 +50,7 @@ HOOK(pthread_spin_unlock, SPIN_UNLOCK, 0, (pthread_spinlock_t * lock), (lock), (
 
 RB_EXPORT int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes)
 {
-    struct rb_thread *self = rb_enter();
+    struct rb_thread *self = RB_ENTER();
     struct rb_call call = RB_CALL(MUTEX_INIT, mutex);
     int result, kind = 0;
 

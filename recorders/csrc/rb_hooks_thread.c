@@ -24,7 +24,7 @@ static void *start(void *argument)
 RB_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *),
                              void *argument)
 {
-    struct rb_thread *self = rb_enter();
+    struct rb_thread *self = RB_ENTER();
     struct rb_call call = RB_CALL(CREATE, 0);
     struct rb_control_thread *created;
     uint32_t number;
@@ -81,7 +81,7 @@ static uint64_t number_of(pthread_t thread)
 #define JOIN(name, flags_, parameters, arguments)                                                                      \
     RB_EXPORT int name parameters                                                                                      \
     {                                                                                                                  \
-        struct rb_thread *self = rb_enter();                                                                           \
+        struct rb_thread *self = RB_ENTER();                                                                           \
         struct rb_call call = RB_CALL(JOIN, 0);                                                                        \
         int result;                                                                                                    \
                                                                                                                        \
@@ -103,7 +103,7 @@ JOIN(pthread_timedjoin_np, RB_EVENT_TIMED, (pthread_t thread, void **returned, c
 
 RB_EXPORT int pthread_detach(pthread_t thread)
 {
-    struct rb_thread *self = rb_enter();
+    struct rb_thread *self = RB_ENTER();
     struct rb_call call = RB_CALL(DETACH, 0);
     int result;
 

@@ -20,7 +20,7 @@ void rb_call_cancelled(void *call)
 #define WAIT(name, flags_, parameters, arguments)                                                                      \
     RB_EXPORT int name parameters                                                                                      \
     {                                                                                                                  \
-        struct rb_thread *self = rb_enter();                                                                           \
+        struct rb_thread *self = RB_ENTER();                                                                           \
         struct rb_call call = RB_CALL(COND_WAIT, condition);                                                           \
                                                                                                                        \
         if (!self)                                                                                                     \
@@ -49,7 +49,7 @@ WAIT(pthread_cond_clockwait, RB_EVENT_TIMED,
 #define WAKE(name, kind_)                                                                                              \
     RB_EXPORT int name(pthread_cond_t *condition)                                                                      \
     {                                                                                                                  \
-        struct rb_thread *self = rb_enter();                                                                           \
+        struct rb_thread *self = RB_ENTER();                                                                           \
         struct rb_call call = RB_CALL(kind_, condition);                                                               \
                                                                                                                        \
         if (!self)                                                                                                     \
@@ -66,7 +66,7 @@ WAKE(pthread_cond_broadcast, COND_BROADCAST)
 #define SEMAPHORE(name, kind_, flags_, parameters, arguments)                                                          \
     RB_EXPORT int name parameters                                                                                      \
     {                                                                                                                  \
-        struct rb_thread *self = rb_enter();                                                                           \
+        struct rb_thread *self = RB_ENTER();                                                                           \
         struct rb_call call = RB_CALL(kind_, semaphore);                                                               \
         int error;                                                                                                     \
                                                                                                                        \
@@ -95,7 +95,7 @@ SEMAPHORE(sem_post, SEM_POST, 0, (sem_t * semaphore), (semaphore))
 
 RB_EXPORT int sem_init(sem_t *semaphore, int shared, unsigned value)
 {
-    struct rb_thread *self = rb_enter();
+    struct rb_thread *self = RB_ENTER();
     struct rb_call call = RB_CALL(SEM_INIT, semaphore);
     int result;
 
@@ -110,7 +110,7 @@ RB_EXPORT int sem_init(sem_t *semaphore, int shared, unsigned value)
 
 RB_EXPORT int pthread_barrier_init(pthread_barrier_t *barrier, const pthread_barrierattr_t *attributes, unsigned count)
 {
-    struct rb_thread *self = rb_enter();
+    struct rb_thread *self = RB_ENTER();
     struct rb_call call = RB_CALL(BARRIER_INIT, barrier);
     int result;
 
@@ -125,7 +125,7 @@ RB_EXPORT int pthread_barrier_init(pthread_barrier_t *barrier, const pthread_bar
 
 RB_EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
-    struct rb_thread *self = rb_enter();
+    struct rb_thread *self = RB_ENTER();
     struct rb_call call = RB_CALL(BARRIER_WAIT, barrier);
 
     if (!self)
@@ -159,7 +159,7 @@ static void once_routine(void)
 
 RB_EXPORT int pthread_once(pthread_once_t *control, void (*routine)(void))
 {
-    struct rb_thread *self = rb_enter();
+    struct rb_thread *self = RB_ENTER();
     struct rb_once once = {.call = RB_CALL(ONCE, control), .routine = routine};
 
     if (!self)

@@ -56,12 +56,14 @@ static int allocate(int fd, uint64_t offset, uint64_t bytes)
 static int add_chunk(struct rb_thread *self)
 {
     struct rb_log *log = &self->log;
-    uint64_t bytes = rb_state.control->chunk_bytes;
+    uint64_t bytes = log->mapped_bytes > RB_LOG_SMALLEST ? log->mapped_bytes : RB_LOG_SMALLEST;
     char *address = (char *)log->first + log->mapped_bytes;
     char path[RB_CONTROL_PATH + 32];
     void *mapped;
     int fd, error;
 
+    if (bytes > rb_state.control->chunk_bytes)
+        bytes = rb_state.control->chunk_bytes;
     if (!log->first)
         return ENOMEM;
     if (log->mapped_bytes + bytes > RB_LOG_RESERVE)

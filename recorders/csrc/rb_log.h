@@ -15,6 +15,8 @@
 
 /* Address space of one log; the recording of a thread ends there at the latest. */
 #define RB_LOG_RESERVE (16ULL << 30)
+/* The first chunk; they double from there up to control.chunk_bytes, so that short threads stay cheap. */
+#define RB_LOG_SMALLEST (64ULL << 10)
 
 /* Opens the log of self->number. What does not work is seen at the first append. */
 RB_HIDDEN void rb_log_init(struct rb_thread *self);

@@ -15,7 +15,6 @@
 struct pass {
     uint32_t next_site;
     int list; /* the file `modules`, or negative */
-    uintptr_t libc_symbol;
 };
 
 /* A whole file, mapped; NULL when it cannot be. */
@@ -107,6 +106,19 @@ static void take_sites(struct rb_module *module, uint32_t *next)
     rb_sys_munmap(first, bytes);
 }
 
+/* Whose calls are no events of the program's. */
+static int is_quiet(const char *path)
+{
+    static const char *const names[] = {"libc.so.", "ld-linux-", "libgcc_s.so."};
+    const char *name = strrchr(path, '/');
+
+    name = name ? name + 1 : path;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (!strncmp(name, names[i], strlen(names[i])))
+            return 1;
+    return 0;
+}
+
 static int visit(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct pass *pass = data;
@@ -116,7 +128,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
     size_t bytes;
 
     (void)size;
-    if (!*module.path) { /* the program itself, or the kernel's page of code, which has no file */
+    if (!*module.path) { /* the program itself */
         long length = rb_sys(SYS_readlink, (long)"/proc/self/exe", (long)executable, sizeof(executable) - 1, 0, 0, 0);
 
         if (pass->next_site != 1 || length <= 0)
@@ -135,16 +147,14 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
         if (part->p_flags & PF_X) {
             module.code_low = low;
             module.code_high = high;
-            if (pass->libc_symbol >= low && pass->libc_symbol < high) {
-                rb_state.libc_low = low;
-                rb_state.libc_high = high;
-            }
+            if (is_quiet(module.path) && rb_state.nquiet < RB_QUIET_MOST)
+                rb_state.quiet[rb_state.nquiet++] = (struct rb_range){low, high};
         }
     }
-    list_module(pass->list, &module);
     file = map_file(module.path, &bytes);
-    if (!file)
+    if (!file) /* the kernel's own page of code */
         return 0;
+    list_module(pass->list, &module);
     find_sections(&module, file, bytes);
     if (module.sites && module.objects)
         take_sites(&module, &pass->next_site);
@@ -155,7 +165,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 void rb_modules_init(void)
 {
     char path[RB_CONTROL_PATH + 16];
-    struct pass pass = {.next_site = 1, .list = -1, .libc_symbol = (uintptr_t)rb_state.real.getpid};
+    struct pass pass = {.next_site = 1, .list = -1};
 
     if (*rb_state.control->dir) {
         strcpy(stpcpy(path, rb_state.control->dir), "/modules");

@@ -20,7 +20,7 @@ struct rb_module {
     size_t nobjects;
 };
 
-/* Does all of it, once, before main; also finds libc's code. `first` of the first module is 1. */
+/* Does all of it, once, before main; also fills in rb_state.quiet. */
 RB_HIDDEN void rb_modules_init(void);
 
 #endif

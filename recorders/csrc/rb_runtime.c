@@ -1,11 +1,12 @@
 /*
  * The runtime's state and its beginning: everything is set up before main, from the control page.
  *
- * Prohibitions: nothing here may be seen by the program. No malloc, no stdio; the environment is left as if the runtime
- * had not been asked for, so that child processes run plain.
+ * Prohibitions: nothing here may be seen by the program. No malloc of ours, no stdio; the environment is left as if the
+ * runtime had not been asked for, so that child processes run plain.
  */
 #include "rb_runtime.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,7 @@ __attribute__((constructor)) static void rb_runtime_init(void)
     error = rb_state.engine->init();
     if (error)
         rb_die("the run cannot be set up", error);
+    dlopen("libgcc_s.so.1", RTLD_NOW); /* else libc does, when the first thread is cancelled or calls pthread_exit */
     rb_modules_init();
     rb_signals_init();
     rb_end_register();

@@ -28,6 +28,7 @@
 #define RB_CORE_UNKNOWN    UINT16_MAX
 #define RB_NO_THREAD       UINT32_MAX
 #define RB_BOOTSTRAP_BYTES 65536
+#define RB_QUIET_MOST      4
 
 /* rb_log.h. One contiguous reservation, of which the part up to `limit` is backed by the thread's file. */
 struct rb_log {
@@ -82,6 +83,11 @@ struct rb_start {
     uint32_t number;
 };
 
+/* Code from low up to high. */
+struct rb_range {
+    uintptr_t low, high;
+};
+
 struct rb_state {
     struct rb_control *control; /* NULL: do nothing */
     const struct rb_engine *engine;
@@ -90,7 +96,8 @@ struct rb_state {
     uint32_t exit_registered; /* on_exit has been called at the first pthread_create */
     uint32_t resolved;        /* `real` is filled in: 1; being filled in: 2 */
     struct rb_real real;
-    uintptr_t libc_low, libc_high; /* libc's code: what it allocates for itself is no event */
+    struct rb_range quiet[RB_QUIET_MOST]; /* code of libc, the loader and the unwinder: their calls are no events */
+    uint32_t nquiet;
     struct rb_start starts[RB_CONTROL_THREADS];
     size_t bootstrap_used;
     _Alignas(16) char bootstrap[RB_BOOTSTRAP_BYTES]; /* rb_real.c: allocations while dlsym runs */
@@ -111,6 +118,20 @@ static inline struct rb_thread *rb_enter(void)
     self->inside = 1;
     return self;
 }
+
+/*
+ * rb_enter for a hook called from `caller`. What libc does for itself (it allocates a stream's buffer, loads the
+ * unwinder) depends on which thread comes first, on ways that no event shows: it is not the program's doing.
+ */
+static inline struct rb_thread *rb_enter_from(void *caller)
+{
+    for (uint32_t i = 0; i < rb_state.nquiet; i++)
+        if ((uintptr_t)caller - rb_state.quiet[i].low < rb_state.quiet[i].high - rb_state.quiet[i].low)
+            return NULL;
+    return rb_enter();
+}
+
+#define RB_ENTER() rb_enter_from(__builtin_return_address(0))
 
 static inline void rb_leave(struct rb_thread *self)
 {
