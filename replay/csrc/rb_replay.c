@@ -429,6 +429,7 @@ static void finish(struct rb_thread *self, const struct rb_event *event)
     }
     rb_lane_await(self, lane, rb_lane_next(lane));
     rb_lane_complete(lane);
+    rb_lanes_await_settled(self); /* what the others did before the end is part of it */
     lane->free = 1;
 }
 

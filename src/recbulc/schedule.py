@@ -14,9 +14,16 @@ File format history (docs/schedule.md describes it):
 
 from __future__ import annotations
 
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
 from enum import IntEnum
+from pathlib import Path
 
 import msgspec
+
+from recbulc.errors import InputError
 
 FORMAT = "recbulc-schedule"
 VERSION = 1
@@ -110,3 +117,102 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     memory_model: str = "sc"
     format: str = FORMAT
     version: int = VERSION
+
+    def save(self, path: Path) -> None:
+        """Write the file whole or not at all: JSON, with one operation, one site and one variable to a line."""
+        text = b"{\n" + b",\n".join(self._members()) + b"\n}\n"
+        try:
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(text)
+                Path(temporary).chmod(0o644)
+                Path(temporary).replace(path)
+            except BaseException:
+                Path(temporary).unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}", "choose another place") from error
+
+    def checksum(self) -> str:
+        """Of everything in it."""
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+
+    def first_flaw(self) -> str:
+        """What cannot be in a schedule that one of ours wrote; empty where all is well."""
+        if not self.threads or self.threads[0].name != "0":
+            return "its first thread is not the main thread"
+        names = {thread.name for thread in self.threads}
+        lengths = [len(thread.ops) for thread in self.threads]
+        for thread in self.threads:
+            if thread.name != "0" and thread.name.rpartition(".")[0] not in names:
+                return f"thread {thread.name} has no parent"
+            for place, op in enumerate(thread.ops):
+                if not -1 <= op.site < len(self.sites) or op.count < 0:
+                    return f"operation {place} of thread {thread.name} is at no site"
+                if any(not (0 <= u < len(lengths) and 0 <= n <= lengths[u]) for u, n in op.waits):
+                    return f"operation {place} of thread {thread.name} waits for none that there is"
+        return ""
+
+    def _members(self) -> Iterator[bytes]:
+        encode = msgspec.json.encode
+        yield b'"format": ' + encode(self.format)
+        yield b'"version": ' + encode(self.version)
+        yield b'"checksum": ' + encode(self.checksum())
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if name in {"format", "version", "threads", "sites"}:
+                continue
+            if name == "env":
+                lines = b",\n".join(b"  " + encode(k) + b": " + encode(v) for k, v in sorted(value.items()))
+                yield b'"env": {\n' + lines + b"\n}"
+            else:
+                yield encode(name) + b": " + encode(value)
+        yield b'"sites": [\n' + b",\n".join(b"  " + encode(site) for site in self.sites) + b"\n]"
+        yield b'"threads": [\n' + b",\n".join(_thread_text(thread) for thread in self.threads) + b"\n]"
+
+
+def _thread_text(thread: ThreadSchedule) -> bytes:
+    encode = msgspec.json.encode
+    head = b' {"name": ' + encode(thread.name) + b', "core": ' + encode(thread.core) + b', "ops": [\n'
+    return head + b",\n".join(b"  " + encode(op) for op in thread.ops) + b"\n ]}"
+
+
+def load_schedule(path: Path) -> Schedule:
+    """Read a schedule; a file that is none, or is damaged, is refused with the reason."""
+    again = "make a new one with `recbulc solve`"
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the schedule {path}: {error.strerror}", again) from error
+    try:
+        header = msgspec.json.decode(content, type=_Header)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is no schedule, or is damaged: {error}", again) from error
+    if header.format != FORMAT:
+        raise InputError(f"{path} is not a schedule (its format is {header.format!r})", again)
+    if header.version != VERSION:
+        raise InputError(f"{path} has version {header.version}, this recbulc reads version {VERSION}", again)
+    try:
+        schedule = msgspec.json.decode(content, type=Schedule)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is damaged: {error}", again) from error
+    if schedule.checksum() != header.checksum:
+        raise InputError(f"{path} is damaged: its checksum does not fit its content", again)
+    if flaw := schedule.first_flaw():
+        raise InputError(f"{path} is damaged: {flaw}", again)
+    return schedule
+
+
+def build_id_of(program: Path) -> str:
+    """What binds a recording and its schedules to one executable."""
+    try:
+        return hashlib.sha256(program.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read {program}: {error.strerror}", "check its name") from error
+
+
+class _Header(msgspec.Struct, frozen=True):
+    format: str = ""
+    version: int = 0
+    checksum: str = ""
