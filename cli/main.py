@@ -25,7 +25,7 @@ class Command(Protocol):
         """Do it; the exit code."""
 
 
-COMMANDS = ("doctor", "calibrate", "stability")
+COMMANDS = ("doctor", "calibrate", "stability", "record", "trace")
 
 
 def load_commands() -> dict[str, Command]:
