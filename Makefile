@@ -1,6 +1,7 @@
 # make demo and make test need no earlier command; both set everything up first.
 BIN := .venv/bin
-SOURCES := pyproject.toml setup.py tools/setup.sh tsc_probe/build_probe.py $(wildcard tsc_probe/csrc/*)
+NATIVE := $(wildcard tsc_probe/csrc/* recorders/csrc/* replay/csrc/*)
+SOURCES := pyproject.toml setup.py tools/setup.sh tsc_probe/build_probe.py $(NATIVE)
 OUT := demo-out
 
 .PHONY: setup demo test lint bench clean
@@ -25,11 +26,11 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror tsc_probe/csrc/*.[ch]
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE) $(wildcard tests/programs/runtime/*)
 
 bench: setup
 	$(BIN)/python benchmarks/stamp_cost.py
 	$(BIN)/python benchmarks/calibration.py
 
 clean:
-	rm -rf .venv build dist $(OUT) *.egg-info src/*.egg-info tsc_probe/_probe.*
+	rm -rf .venv build dist $(OUT) *.egg-info src/*.egg-info tsc_probe/_probe.* recorders/*.so
