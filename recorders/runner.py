@@ -136,7 +136,8 @@ class Runner:
                 os.killpg(process.pid, signal.SIGKILL)  # the leader is not reaped yet: the number is still ours
             code = process.wait()
             os.close(pidfd)
-            streams.close()
+            if streams.close():
+                _kill_session(process.pid)
         seconds = time.monotonic() - started
         threads = page.threads()
         if how is None:
@@ -218,11 +219,12 @@ class _Streams:
     def kept(self, which: int) -> bytes:
         return b"".join(self._chunks[which])[:KEPT_BYTES]
 
-    def close(self) -> None:
-        """Take what is still in the pipes; who else holds their other end is not waited for."""
+    def close(self) -> bool:
+        """Take what is still in the pipes, without waiting for others that hold their ends; are there any?"""
         self.read(list(self._open))
         for _, file in self._files.values():
             file.close()
+        return bool(self._open)
 
 
 def describe_blocked(threads: npt.NDArray[np.void], numbers: list[int]) -> tuple[Blocked, ...]:
@@ -248,6 +250,15 @@ def find_program(name: str, cwd: Path) -> Path:
         raise InputError(f"{name} is a directory", "name a program")
     remedy = f"write ./{name}" if "/" not in name and (cwd / name).is_file() else "check its name after --"
     raise InputError(f"there is no program {name}", remedy)
+
+
+def _kill_session(session: int) -> None:
+    """End what left the group of the program but not its session."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (process / "stat").read_bytes().rpartition(b")")[2].split()
+            if int(fields[3]) == session:
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def _stored(content: bytes) -> int:
