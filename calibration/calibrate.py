@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 
-from recbulc.calibration.episode import Effort, measure_pair
+from recbulc.calibration.episode import Effort, measure_pair, watch_skew
 from recbulc.calibration.model import DRIFT_LIMIT_PPM, ClockModel, drift_ticks_per_ns
-from recbulc.calibration.pair import UNSOUND_TESTERS, PairClock, summarise
+from recbulc.calibration.pair import UNSOUND_TESTERS, PairClock, means_and_noise, split_at_steps, summarise
 from recbulc.errors import InputError, RecbulcError
 from recbulc.tsc_probe.counter import measure_frequency_hz, measure_granule
 from recbulc.tsc_probe.machine import SUSPEND_NOISE_NS, Machine, suspended_ns
@@ -18,7 +18,6 @@ from recbulc.tsc_probe.rounds import Tester
 
 CONFIDENCE = 0.99999
 MOST_CONFIDENCE = 1 - 1e-9
-LOOK_AGAIN_ROUNDS = 30_000
 
 
 def calibrate(
@@ -77,15 +76,13 @@ def calibrate(
     return model
 
 
-def look_again(machine: Machine, prober: Prober, model: ClockModel, pair: tuple[int, int]) -> PairClock:
-    """Measure a pair of `model` once more, with an idle spell before every episode: a guest's cores may then move."""
-    effort = Effort(rounds=LOOK_AGAIN_ROUNDS, idle_share=1.0)
+def look_again(
+    machine: Machine, prober: Prober, model: ClockModel, pair: tuple[int, int], seconds: float
+) -> list[list[float]]:
+    """Stretches of d of a pair of `model`, over many idle spells: a guest's cores may move in each of them."""
     triggers = machine.trigger_groups(pair, model.cores)
-    episodes = measure_pair(prober, pair, triggers, effort, model.granule, model.width_bits)
-    drift = drift_ticks_per_ns(model.hz, model.drift_limit_ppm)
-    return summarise(
-        pair, episodes, prober.now_ns(), model.pair(*pair).confidence, model.granule, drift, untrusted_testers(machine)
-    )
+    bursts = watch_skew(prober, pair, triggers, seconds, model.granule, model.width_bits)
+    return split_at_steps(*means_and_noise(bursts)) if bursts else []
 
 
 def untrusted_testers(machine: Machine) -> frozenset[str]:

@@ -16,7 +16,15 @@ import numpy as np
 
 from recbulc.calibration.interval import Interval
 from recbulc.calibration.scheme1 import handoff_bounds, race_bounds, shortest_round_trip
-from recbulc.calibration.scheme2 import SkewSamples, Ticks, differences, find_spikes, interleave, skew_samples
+from recbulc.calibration.scheme2 import (
+    LEAST_SAMPLES,
+    SkewSamples,
+    Ticks,
+    differences,
+    find_spikes,
+    interleave,
+    skew_samples,
+)
 from recbulc.errors import InputError
 from recbulc.tsc_probe.counter import Granule
 from recbulc.tsc_probe.native import FLAG_TOUR, Prober
@@ -28,6 +36,8 @@ SLOW_TESTERS = {Tester.B: 64}  # CPUID traps to the hypervisor: this many times 
 LEAST_TOURS = 4  # of the flag in half an episode: Eq. 9 needs some samples
 FLAG_SHARE = 4  # Scheme 2 lives on many rounds, and they are short: this many times more of them
 HANDOFF = "handoff"
+BURST_TOURS = 40  # of the flag: some milliseconds, in which d is known to about a tick
+BURST_IDLE_SECONDS = 0.02  # before every burst: moves come with waking up
 
 Triggers = tuple[tuple[int, ...], ...]  # groups of cores (Machine.trigger_groups)
 
@@ -154,3 +164,18 @@ def measure_pair(
         episodes.append(play_episode(prober, pair, triggers, effort.rounds_per_episode, granule, width_bits))
         on_episode()
     return episodes
+
+
+def watch_skew(
+    prober: Prober, pair: tuple[int, int], triggers: Triggers, seconds: float, granule: Granule, width_bits: int
+) -> list[Ticks]:
+    """Samples of d in short bursts, with an idle spell before each, in which a guest's cores may move."""
+    until_ns = prober.now_ns() + seconds * 1e9
+    bursts = []
+    while prober.now_ns() < until_ns:
+        prober.idle(BURST_IDLE_SECONDS)
+        flags = play_flag(prober, pair, triggers, BURST_TOURS * FLAG_TOUR, width_bits)
+        d = skew_samples(flags, FLAG_TOUR, granule.ticks, width_bits).d
+        if d.size >= LEAST_SAMPLES:
+            bursts.append(d)
+    return bursts

@@ -1,7 +1,7 @@
 """The clock model: the skew intervals of all core pairs of one machine, for one boot.
 
 File format history (docs/clock-model.md describes it):
-1: first version.
+1: first version. `seen` of a pair came later; a file without it is read as one that has seen nothing.
 """
 
 from __future__ import annotations

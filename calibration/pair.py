@@ -11,7 +11,7 @@ import numpy as np
 
 from recbulc.calibration.episode import Episode
 from recbulc.calibration.interval import Interval, intersection
-from recbulc.calibration.scheme2 import LEAST_SAMPLES, estimate, variance_within
+from recbulc.calibration.scheme2 import LEAST_SAMPLES, Ticks, estimate, variance_within
 from recbulc.errors import RecbulcError
 from recbulc.tsc_probe.counter import Granule
 from recbulc.tsc_probe.rounds import Tester
@@ -29,7 +29,8 @@ class PairClock:
     `sound` is proven by single rounds (Scheme 1), `confident` holds with probability `confidence` if the paths between
     the two cores are alike (Scheme 2) and lies within `sound`. Both are already widened by the counters' granule.
     `testers` are the raw bounds of Eq. 3. `stretches` are the means of d of every half episode, in groups between which
-    the skew stepped; mostly there is one group.
+    the skew stepped; mostly there is one group. `seen` are the values of d between earlier moves of a guest's cores, on
+    this boot and before `boottime_ns` (`moves.py`).
     """
 
     cores: tuple[int, int]
@@ -47,6 +48,7 @@ class PairClock:
     tester_rounds: int
     rounds: int
     dropped: int
+    seen: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.sound.contradictory or self.confident.contradictory:
@@ -83,8 +85,7 @@ def summarise(
             f"no undisturbed round on the cores {cores[0]} and {cores[1]}", "stop other work on these cores and repeat"
         )
     halves = [half for episode in usable for half in (episode.d_before, episode.d_after)]
-    means = [float(half.mean()) for half in halves]
-    noise = float(np.median([half.std() / half.size**0.5 for half in halves]))
+    means, noise = means_and_noise(halves)
     stretches = split_at_steps(means, noise)
     centres = [fmean(stretch) for stretch in stretches]
     wander, spread = max(centres) - min(centres), max(means) - min(means)
@@ -127,6 +128,12 @@ def summarise(
         rounds=sum(episode.rounds for episode in episodes),
         dropped=sum(episode.dropped for episode in episodes),
     )
+
+
+def means_and_noise(samples: Sequence[Ticks]) -> tuple[list[float], float]:
+    """The means of d over every one of several short measurements, and the usual standard error of such a mean."""
+    means = [float(d.mean()) for d in samples]
+    return means, float(np.median([d.std() / d.size**0.5 for d in samples]))
 
 
 def split_at_steps(means: Sequence[float], noise: float) -> list[list[float]]:

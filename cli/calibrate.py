@@ -16,11 +16,12 @@ from typing import Any
 from rich.table import Table
 
 from recbulc.calibration.calibrate import CONFIDENCE, calibrate, check_confidence, look_again
-from recbulc.calibration.change import Comparison, compare_models, smallest_detectable_ticks
+from recbulc.calibration.change import Comparison, compare_models, looks_within, smallest_detectable_ticks
 from recbulc.calibration.episode import Effort, play_flag
 from recbulc.calibration.figures import calibration_figure, check_figure_path, save_figure
 from recbulc.calibration.interval import FAR, Interval
 from recbulc.calibration.model import DRIFT_LIMIT_PPM, ClockModel, check_model_path, default_path, load_model
+from recbulc.calibration.moves import MoveHistory, history_path, load_history, recall
 from recbulc.calibration.pair import UNSOUND_TESTERS
 from recbulc.calibration.scheme2 import TABLE_CONFIDENCES, confidence_table
 from recbulc.cli.console import Speaker, add_common, clocks_kept_awake, core_numbers, skews_of_test_hook, speaker_of
@@ -97,14 +98,24 @@ def run(args: argparse.Namespace) -> int:
         if args.plot or args.table:
             triggers = machine.trigger_groups(first, cores)
             picture = play_flag(prober, first, triggers, PICTURE_ROUNDS, model.width_bits)
+
+        def look(pair: tuple[int, int], seconds: float) -> list[list[float]]:
+            speaker.detail(f"watching the cores {pair[0]} and {pair[1]} for {seconds:.1f} s: do they move?")
+            return look_again(machine, prober, model, pair, seconds)
+
+        history = None
+        if model.guest and not model.injected:
+            history = load_history(history_path(machine.identity), machine.identity, model.suspended_ns)
+            looks = looks_within((time.monotonic() - started) / len(pairs))
+            model, history = recall(history, model, args.confidence, look, looks)
         comparison = None
         if old:
-            speaker.detail("comparing; a doubtful shift on a guest is measured again")
-            comparison = compare_models(
-                old, model, args.confidence, lambda pair: look_again(machine, prober, model, pair)
-            )
+            looks = looks_within((time.monotonic() - started) / len(pairs))
+            comparison = compare_models(old, model, args.confidence, look, looks)
 
     model.save(out)
+    if history:
+        _keep(speaker, history)
     if args.plot and picture is not None:
         save_figure(calibration_figure(model, picture), args.plot)
     table = confidence_table(picture, model.granule.ticks, model.width_bits) if args.table and picture else {}
@@ -112,6 +123,13 @@ def run(args: argparse.Namespace) -> int:
     _show(speaker, model, comparison, table)
     speaker.note(f"clock model: {out}" + (f", picture: {args.plot}" if args.plot else ""))
     return 1 if comparison and comparison.changed else 0
+
+
+def _keep(speaker: Speaker, history: MoveHistory) -> None:
+    try:
+        history.save(history_path(history.machine))
+    except InputError as error:  # a cache: the model is there without it
+        speaker.warn(f"{error.what}; later calibrations will not know how this guest's cores move")
 
 
 def _document(
@@ -137,6 +155,7 @@ def _document(
                 "transfer_ticks": round(pair.transfer_ticks, 1),
                 "round_trip_ticks": pair.round_trip_ticks,
                 "wander_ticks": round(pair.wander_ticks, 2),
+                "seen_span_ticks": round(max(pair.seen) - min(pair.seen), 2) if pair.seen else None,
                 "autocorrelation": round(pair.autocorrelation, 4),
                 "shift_ticks": round(changes[pair.cores].shift_ticks, 3) if pair.cores in changes else None,
             }
