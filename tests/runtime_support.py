@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tests.support import X, Y
 
 from recbulc.recorders.control import ControlPage, Level, Mode, Setting
 from recbulc.recorders.events import EVENT, Kind
 from recbulc.recorders.runner import Launch, Runner, RunResult
+from tests.support import X, Y
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = ROOT / "tests/programs/runtime"
