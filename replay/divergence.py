@@ -70,13 +70,18 @@ class Namer:
         found = self._found(reason, row)
         return Divergence(reason, name, position, self._expected(thread, position), found)
 
-    def still(self, positions: Mapping[str, int], why: str) -> Divergence | None:
-        """From a run that ended with lists undone, as if the engine itself had given up; None: all are done."""
+    def still(self, positions: Mapping[str, int], why: str, *, but_signal: bool = False) -> Divergence | None:
+        """From a run that ended with lists undone, as if the engine itself had given up; None: all are done.
+
+        `but_signal`: the fatal signal itself need not have been seen.
+        """
         undone: dict[int, int] = {}
         lacking: dict[int, tuple[int, int]] = {}  # thread → what it waits for
         for number, (thread, ops) in enumerate(zip(self.schedule.threads, self.lists, strict=True)):
             position = positions.get(thread.name, 0)
             if position >= len(ops) or ops[position].part == Part.BLOCKED:
+                continue
+            if but_signal and ops[position].kind == Kind.SIGNAL:
                 continue
             undone[number] = position
             for u, n in ops[position].waits:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from recbulc.errors import InputError, MachineError
 from recbulc.recorders.control import ControlPage, Mode, Setting
@@ -120,6 +123,14 @@ class Replayer:
         outcome = self._judge(page, result)
         page.path.unlink()
         return outcome
+
+    def divergence(self, row: npt.NDArray[np.void]) -> Divergence:
+        """The control page's, in words."""
+        return self._namer.divergence(row)
+
+    def short_of_end(self, positions: Mapping[str, int]) -> Divergence | None:
+        """What was not reached, of a run that stopped just before its recorded end (in a debugger); None: nothing."""
+        return self._namer.still(positions, "the run was stopped", but_signal=True)
 
     def _judge(self, page: ControlPage, result: RunResult) -> ReplayRun:
         row = page.divergence()
