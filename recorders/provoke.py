@@ -19,6 +19,7 @@ from recbulc.recorders.control import Knobs
 from recbulc.recorders.runner import RunResult
 
 PPM = 1_000_000
+UNSEEN_EVENTS = 5_000  # assumed of a program that was never run
 MOST_DELAYS = 64.0  # per run, on average
 DELAY_US = (10.0, 1_000.0)  # the longest delay is drawn from here, logarithmically
 START_US = (20.0, 2_000.0)
@@ -117,7 +118,7 @@ def _rate_ppm(rng: random.Random, events: int, delay_us: float, budget_us: float
     """So that a run of `events` has from one delay to MOST_DELAYS, as many as the budget allows."""
     most = min(MOST_DELAYS, budget_us / (delay_us / 2))
     wanted = _log_uniform(rng, 1.0, max(most, 1.0))
-    return max(1, min(PPM // 2, round(PPM * wanted / max(events, 1))))
+    return max(1, min(PPM // 2, round(PPM * wanted / (events or UNSEEN_EVENTS))))
 
 
 def _log_uniform(rng: random.Random, low: float, high: float) -> float:
