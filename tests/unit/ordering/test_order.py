@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.unit.solver.programs import STYLES, simulated
 
 from recbulc.ordering.cells import cut
+from recbulc.ordering.events import Recording
 from recbulc.ordering.order import order, partial_order
 from recbulc.recorders.events import EVENT, Kind
 
@@ -91,23 +92,17 @@ def write(before, after, core=0, **more):
 
 @pytest.mark.parametrize(("second", "ordered"), [(130, 0), (131, 1)])
 def test_equal_is_unordered(second, ordered):
-    from recbulc.ordering.events import Recording
-
     recording = Recording((log(write(100, 110)), log(write(second, second + 5, core=1))), lambda x, y: (-20, 20))
     assert order(recording).ordered == ordered
 
 
 @pytest.mark.parametrize(("second", "ordered"), [(110, 0), (111, 1)])
 def test_one_core_orders_its_threads_by_one_clock(second, ordered):
-    from recbulc.ordering.events import Recording
-
     recording = Recording((log(write(100, 110)), log(write(second, second + 5))), lambda x, y: (-20, 20))
     assert order(recording).ordered == ordered
 
 
 def test_cells_are_cut_where_accesses_of_other_sizes_end():
-    from recbulc.ordering.events import Recording
-
     recording = Recording(
         (log(write(100, 110), write(120, 130, object=70, size=1)), log(write(500, 510, object=68, size=4))),
         lambda x, y: (0, 0),

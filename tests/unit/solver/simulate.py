@@ -291,8 +291,7 @@ Body = Callable[[random.Random], Program]
 
 def main_of(workers: list[Program], before: list[Want] = ()) -> Program:
     """Creates the workers, joins them, exits."""
-    for want in before:
-        yield want
+    yield from before
     numbers = []
     for worker in workers:
         numbers.append((yield (Kind.CREATE, 0, worker)))
