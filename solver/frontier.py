@@ -129,7 +129,7 @@ class Frontier:
         position = self.position
         return all(position[u] >= count for u, count in guards)
 
-    def _do_what_is_safe(self) -> None:
+    def _do_what_is_safe(self) -> None:  # noqa: PLR0912
         lanes, position, memory = self._lanes, self.position, self.memory
         moved = True
         while moved:
@@ -164,7 +164,7 @@ class Frontier:
                                 else:
                                     sure = sure and not writes[i]
                                     now = value = 0
-                                if now != value and now != ANY:
+                                if now not in (value, ANY):
                                     break
                             else:
                                 sure = False
