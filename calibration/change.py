@@ -30,7 +30,7 @@ APART_BY_CHANCE = 1e-4  # two sets of values of one clock may lie apart by chanc
 LOOK_SECONDS = 1.0  # of one look
 MOST_LOOKS = 6
 LEAST_LOOKS = 2
-PATIENCE_SECONDS = 9.0  # of a pair's calibration and all looks at it
+PATIENCE_SECONDS = 8.0  # of a pair's calibration and all looks at it
 
 Look = Callable[[tuple[int, int], float], Sequence[Sequence[float]]]  # a pair, for so many seconds
 

@@ -11,6 +11,7 @@ import pytest
 from tests.support import X, Y, fake_root, recbulc
 
 from recbulc.calibration.model import checksum
+from recbulc.tsc_probe.machine import read_machine
 
 PAIR = f"{X},{Y}"
 SHORT = ("--cores", PAIR, "--rounds", "5000")
@@ -81,6 +82,21 @@ def test_a_changed_clock_is_seen_and_said(tmp_path):
     done = recbulc("calibrate", *SHORT, "--out", str(tmp_path / "n.json"), "--compare", str(old), clocks=clocks)
     assert "CHANGED" in done.stdout
     assert done.returncode == 1
+
+
+@pytest.mark.skipif(not read_machine().is_guest, reason="only a guest's cores move")
+def test_how_a_guests_cores_move_is_remembered(tmp_path):
+    """In the cache, by models measured without the test hook; where that cannot be written, there is a warning."""
+    cache, out = tmp_path / "cache", tmp_path / "clocks.json"
+    calibrated(out, clocks={"skews": {str(Y): {"offset_ticks": 1_000}}}, cache=cache)
+    assert not list(cache.rglob("*.moves.json"))
+    assert calibrated(out, cache=cache)["pairs"][0]["seen_span_ticks"] is not None
+    (kept,) = cache.rglob("*.moves.json")
+    assert json.loads(kept.read_text())["seen"][PAIR] == json.loads(out.read_text())["pairs"][0]["seen"]
+    (tmp_path / "file").touch()
+    done = recbulc("calibrate", *SHORT, "--out", str(out), cache=tmp_path / "file")
+    assert done.returncode == 0
+    assert "will not know how this guest's cores move" in done.stderr
 
 
 def test_a_rate_is_seen_as_a_change(tmp_path):

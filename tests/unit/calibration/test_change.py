@@ -130,7 +130,7 @@ def test_a_stretch_goes_on_from_look_to_look():
 
 
 def test_looks_fit_into_the_time_that_is_left():
-    assert [looks_within(spent) for spent in (0.5, 2.0, 5.5, 60.0)] == [6, 6, 3, 2]
+    assert [looks_within(spent) for spent in (0.5, 2.0, 4.5, 60.0)] == [6, 6, 3, 2]
 
 
 def test_a_suspend_is_noticed(simulate):
