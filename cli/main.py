@@ -25,6 +25,7 @@ class Command(Protocol):
         """Do it; the exit code."""
 
 
+COMPILERS = {"cc": "The C compiler: builds programs that can be recorded.", "c++": "The same for C++."}
 COMMANDS = ("doctor", "calibrate", "stability", "record", "trace")
 
 
@@ -43,6 +44,8 @@ def build_parser(commands: dict[str, Command]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"recbulc {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMPILERS.items():
+        subparsers.add_parser(name, help=summary)
     for name, command in commands.items():
         summary = (command.__doc__ or "").partition("\n")[0]
         sub = subparsers.add_parser(
@@ -58,9 +61,8 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without our arrows shows question marks
     try:
-        commands = load_commands()
-        args = build_parser(commands).parse_args(argv)
-        code = commands[args.command].run(args)
+        words = sys.argv[1:] if argv is None else argv
+        code = _compile(words) if words[:1] and words[0] in COMPILERS else _command(words)
         sys.stdout.flush()
     except RecbulcError as error:
         print(f"recbulc: error: {error.what}", file=sys.stderr)
@@ -77,6 +79,19 @@ def main(argv: list[str] | None = None) -> int:
             print(f"recbulc: error: cannot write the output: {error}", file=sys.stderr)
         return 1
     return code
+
+
+def _command(words: list[str]) -> int:
+    commands = load_commands()
+    args = build_parser(commands).parse_args(words)
+    return commands[args.command].run(args)
+
+
+def _compile(words: list[str]) -> int:
+    """The compilers take clang's arguments as they are, and start without what the other commands need."""
+    from recbulc.cli import cc  # noqa: PLC0415
+
+    return cc.run(words[1:], cxx=words[0] == "c++")
 
 
 if __name__ == "__main__":

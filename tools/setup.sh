@@ -18,6 +18,7 @@ else
     [ -e "$header" ] || packages+=(python3-dev)
 fi
 command -v cc >/dev/null || packages+=(gcc libc6-dev)
+command -v c++ >/dev/null || packages+=(g++)
 
 if [ ${#packages[@]} -gt 0 ]; then
     command="apt-get update && apt-get install -y ${packages[*]}"
@@ -36,4 +37,10 @@ fi
 
 [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
 .venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check --editable '.[dev]'
+
+# `recbulc cc` wants a clang of version 16 or newer (recorders/compiler.py); where there is none, the one in the ziglang
+# wheel does, which needs no root
+if ! .venv/bin/python -c 'from recbulc.recorders.compiler import find_compiler; find_compiler()' 2>/dev/null; then
+    .venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check 'ziglang==0.13.*'
+fi
 touch .venv/ready

@@ -208,7 +208,7 @@ class AccessWriter:
             old, new = self._exchanged(instruction, access, lines)
         else:
             old, new = instruction.result, self._modified(instruction, access, lines)
-        operands = (str(self._as_i64(access.type, value, lines)) for value in (old, new))
+        operands = [str(self._as_i64(access.type, value, lines)) for value in (old, new)]
         self._edits.after(instruction, *lines, self._assembler.after_rmw(site, *operands))
 
     def _exchanged(self, instruction: Instruction, access: CompareExchange, lines: list[str]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from recbulc.recorders.ir.calls import Call, value_of
 
 INLINE_BYTES = 64  # intrinsics of at most so many bytes are opened up
 PREFIX = "__rb_"
+PIECES = "@rb_pieces"  # defined by rb_string.c: whether our copies do the work
 
 # name: return type and parameters, as declared for our own copy
 STRING_FUNCTIONS = {
@@ -56,7 +57,7 @@ def decode_intrinsic(call: Call) -> MemoryIntrinsic | None:
     for prefix, function in _INTRINSICS.items():
         if call.callee.startswith(prefix):
             arguments = call.arguments()
-            if any("addrspace" in kind for kind, _ in arguments):
+            if any("addrspace" in kind for kind, _ in arguments) or arguments[2][0] != "i64":
                 return None
             target, source, length = (value_of(value) for _, value in arguments[:3])
             return MemoryIntrinsic(function, target, source, length, int(length) if length.isdigit() else -1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from recbulc.recorders.instrument.copies import is_inlined
+from recbulc.recorders.instrument.copies import PIECES, is_inlined
 from recbulc.recorders.ir.calls import decode_call
 from recbulc.recorders.ir.memory import CompareExchange, ReadModifyWrite, Store, decode
 from recbulc.recorders.ir.module import Function, Instruction, Module
@@ -44,7 +44,9 @@ class Pointers:
         """Can no other thread change what is there?"""
         roots = self._roots_of(pointer)
         return bool(roots) and all(
-            root in self._private or (root in self._globals and self._globals[root].kind == "constant")
+            root in self._private
+            or root == PIECES
+            or (root in self._globals and self._globals[root].kind == "constant")
             for root in roots
         )
 

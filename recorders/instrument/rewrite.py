@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from recbulc.recorders.instrument.accesses import AccessWriter
 from recbulc.recorders.instrument.book import SiteBook
 from recbulc.recorders.instrument.copies import (
+    PIECES,
     PREFIX,
     STRING_FUNCTIONS,
     MemoryIntrinsic,
@@ -21,8 +22,6 @@ from recbulc.recorders.instrument.site import OBJECT_LABEL, OBJECTS_SECTION, Sit
 from recbulc.recorders.ir.calls import Call, decode_call
 from recbulc.recorders.ir.memory import decode
 from recbulc.recorders.ir.module import Block, Function, Instruction, Module, parse_module
-
-PIECES = "@rb_pieces"  # the runtime's own copies of string functions define it
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,173 @@
+"""The arguments of a C compiler: which are inputs, which belong to which step."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LEVEL_OPTION = "--recbulc-level="
+
+# fmt: off
+_WITH_VALUE = frozenset({
+    "-o", "-x", "-I", "-D", "-U", "-L", "-l", "-T", "-u", "-z", "-e", "-B", "-F", "-A", "-G", "-include", "-imacros",
+    "-isystem", "-iquote", "-idirafter", "-isysroot", "-iprefix", "-iwithprefix", "-iwithprefixbefore", "-include-pch",
+    "-MF", "-MT", "-MQ", "-MJ", "-Xclang", "-Xlinker", "-Xassembler", "-Xpreprocessor", "-Xanalyzer", "-mllvm",
+    "-target", "--target", "-arch", "--param", "-resource-dir", "-working-directory", "--sysroot", "-gcc-toolchain",
+    "--gcc-toolchain", "-dumpbase", "-dumpdir", "-aux-info", "-rpath", "-R", "-Tbss", "-Tdata", "-Ttext",
+    "-weak_library", "--config",
+})
+# fmt: on
+_LANGUAGES = {
+    ".c": "c",
+    ".i": "cpp-output",
+    ".cc": "c++",
+    ".cp": "c++",
+    ".cpp": "c++",
+    ".cxx": "c++",
+    ".c++": "c++",
+    ".C": "c++",
+    ".CC": "c++",
+    ".CPP": "c++",
+    ".ii": "c++-cpp-output",
+    ".s": "assembler",
+    ".S": "assembler-with-cpp",
+    ".sx": "assembler-with-cpp",
+    ".ll": "ir",
+    ".bc": "ir",
+    ".h": "c-header",
+    ".hh": "c++-header",
+    ".hpp": "c++-header",
+}
+INSTRUMENTED = frozenset({"c", "c++", "cpp-output", "c++-cpp-output"})
+_ASSEMBLED = frozenset({"assembler", "assembler-with-cpp", "ir"})
+# with one of these nothing is instrumented: clang does it alone
+# fmt: off
+_ALONE = frozenset({
+    "-E", "-S", "-M", "-MM", "-fsyntax-only", "-emit-llvm", "-emit-ast", "--analyze", "-###", "--version",
+    "-dumpversion", "-dumpmachine", "--help", "--precompile", "-fdriver-only",
+})
+# fmt: on
+_LINK_ONLY = ("-Wl,", "-l", "-L", "-Xlinker", "-z", "-rpath", "-T", "-u", "-e")
+_PREPROCESSING = ("-D", "-U", "-I", "-i", "-M", "-W", "-std", "--std", "-pedantic", "-Xclang", "-Xpreprocessor", "-w")
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file to be compiled or linked; language "" is for the linker."""
+
+    path: str
+    language: str
+
+    @property
+    def is_source(self) -> bool:
+        """Does it have to be compiled first?"""
+        return self.language in INSTRUMENTED or self.language in _ASSEMBLED
+
+
+@dataclass
+class CommandLine:
+    """A compiler's arguments, taken apart; `items` has all but -o, -c and -x in their order."""
+
+    arguments: list[str]
+    items: list[Input | tuple[str, ...]] = field(default_factory=list)
+    output: str = ""
+    is_compile: bool = False
+    is_alone: bool = False
+    level: str = ""
+
+    @property
+    def inputs(self) -> list[Input]:
+        """All files named."""
+        return [item for item in self.items if isinstance(item, Input)]
+
+    @property
+    def options(self) -> list[tuple[str, ...]]:
+        """All options, each with its value."""
+        return [item for item in self.items if isinstance(item, tuple)]
+
+    def compile_options(self) -> list[str]:
+        """What the step from source to IR gets."""
+        return [word for option in self.options if not _is_link_only(option) for word in option]
+
+    def codegen_options(self) -> list[str]:
+        """What the step from IR to object gets."""
+        return [
+            word
+            for option in self.options
+            if not _is_link_only(option) and not option[0].startswith(_PREPROCESSING)
+            for word in option
+        ]
+
+    def dependency_options(self, source: str, target: str) -> list[str]:
+        """-M options that say what clang would have chosen by itself, had it written the object directly."""
+        names = {option[0] for option in self.options}
+        if not names & {"-MD", "-MMD"} and not any(n.startswith(("-Wp,-MD", "-Wp,-MMD")) for n in names):
+            return []
+        added = []
+        if not any(name.startswith("-MF") for name in names) and names & {"-MD", "-MMD"}:
+            stem = self.output if self.output else Path(source).name
+            added += ["-MF", os.path.splitext(stem)[0] + ".d"]  # noqa: PTH122 (an argument, not a path of ours)
+        if not any(name.startswith(("-MT", "-MQ")) for name in names):
+            added += ["-MQ", target]
+        return added
+
+
+def parse(arguments: list[str], *, cxx: bool) -> CommandLine:
+    """Take a command line apart; response files are opened."""
+    line = CommandLine(arguments)
+    words = _expand(arguments)
+    language = ""
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word.startswith(LEVEL_OPTION):
+            line.level = word.removeprefix(LEVEL_OPTION)
+        elif word == "-" or not word.startswith("-"):
+            line.items.append(Input(word, language or _language(word, cxx=cxx)))
+        elif word == "-c":
+            line.is_compile = True
+        elif word in _WITH_VALUE and at < len(words):
+            value = words[at]
+            at += 1
+            if word == "-o":
+                line.output = value
+            elif word == "-x":
+                language = "" if value == "none" else value
+            else:
+                line.items.append((word, value))
+        elif word.startswith("-o") and not word.startswith("-objc"):
+            line.output = word[2:]
+        elif word.startswith("-x") and word != "-x":
+            language = "" if word == "-xnone" else word[2:]
+        elif not word.startswith("-flto") and word != "-ffat-lto-objects":
+            line.is_alone |= word in _ALONE or word.startswith(("-print-", "--print-", "--help"))
+            line.items.append((word,))
+    sources = [item for item in line.inputs if item.is_source]
+    other = any(item.language and not item.is_source for item in line.inputs)  # headers, other languages
+    line.is_alone |= not line.inputs or other or (line.is_compile and bool(line.output) and len(sources) > 1)
+    return line
+
+
+def _language(path: str, *, cxx: bool) -> str:
+    language = _LANGUAGES.get(Path(path).suffix, "")
+    if cxx and language in ("c", "cpp-output", "c-header"):
+        return {"c": "c++", "cpp-output": "c++-cpp-output", "c-header": "c++-header"}[language]
+    return language
+
+
+def _is_link_only(option: tuple[str, ...]) -> bool:
+    return option[0].startswith(_LINK_ONLY) or option[0] in ("-shared", "-static", "-pie", "-rdynamic", "-s", "-r")
+
+
+def _expand(words: list[str]) -> list[str]:
+    expanded = []
+    for word in words:
+        file = Path(word[1:])
+        if word.startswith("@") and len(word) > 1 and file.is_file():
+            expanded += _expand(shlex.split(file.read_text(errors="surrogateescape")))
+        else:
+            expanded.append(word)
+    return expanded
