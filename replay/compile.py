@@ -7,6 +7,7 @@ the thread that ended the recorded run is named, because it alone may go on when
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,8 @@ HEADER = np.dtype(
         ("nops", "<u4"),
         ("nwaits", "<u4"),
         ("last", "<u4"),
+        ("by_place", "<u4"),
+        ("pad", "<u4"),
         ("sites_at", "<u8"),
         ("threads_at", "<u8"),
         ("ops_at", "<u8"),
@@ -44,7 +47,7 @@ OP = np.dtype(
         ("part", "u1"),
         ("flags", "<u2"),
         ("site", "<u4"),
-        ("gate", "<u4"),
+        ("key", "<u4"),
         ("count", "<u4"),
         ("next", "<u4"),
         ("first_wait", "<u4"),
@@ -57,6 +60,7 @@ WAIT = np.dtype([("thread", "<u4"), ("count", "<u4")])
 
 ACCESSES = (Kind.READ, Kind.WRITE, Kind.RMW)
 LASTS = (Kind.EXIT, Kind.SIGNAL)
+LENIENT = (Kind.MALLOC, Kind.FREE, Kind.INPUT)
 ALIGNMENT = 8
 
 
@@ -69,11 +73,17 @@ class Compiled:
 
 
 def compile_schedule(schedule: Schedule, numbers: Mapping[int, int] | None = None) -> Compiled:
-    """`numbers` are the sites' global numbers by their index, where the program is not the recorded one."""
+    """`numbers` are the sites' global numbers by their index, where the program is not the recorded one.
+
+    A rebuilt program may make more calls of a kind than were recorded (a fix locks something): there calls are counted
+    by the place where they are made, which takes the lists to have all calls of each place.
+    """
+    by_place = numbers is not None
     if numbers is None:
         numbers = {index: site.number for index, site in enumerate(schedule.sites)}
     lists = _lists_with_ends(schedule)
-    gated = {numbers[op.site] for ops in lists for op in ops if op.kind in ACCESSES}
+    counted = (op for ops in lists for op in ops if op.kind in ACCESSES or (by_place and has_place(op)))
+    gated = {numbers[op.site] for op in counted}
     gated |= {numbers[i] for i, site in enumerate(schedule.sites) if site.kind.startswith("BEFORE_") and i in numbers}
     sites = np.array(sorted(gated), dtype=SITE)
     gates = {int(site): gate for gate, site in enumerate(sites)}
@@ -85,15 +95,23 @@ def compile_schedule(schedule: Schedule, numbers: Mapping[int, int] | None = Non
     for number, (thread, ops) in enumerate(zip(schedule.threads, lists, strict=True)):
         parent, _, nth = thread.name.rpartition(".")
         threads[number] = (names.get(parent, 0), int(nth) if parent else 0, len(rows), len(ops))
-        following = _following(ops)
-        for op, after in zip(ops, following, strict=True):
-            site = numbers[op.site] if op.site >= 0 else 0
-            gate = gates[site] if op.kind in ACCESSES else NONE
+        keys = [
+            gates[numbers[op.site]] if op.kind in ACCESSES or (by_place and has_place(op)) else len(sites) + op.kind
+            for op in ops
+        ]
+        counts = _counts_by_place(ops, keys) if by_place else [op.count for op in ops]
+        for op, key, count, after in zip(ops, keys, counts, _following(ops, keys), strict=True):
+            site = numbers.get(op.site, 0)
             value = op.value - (1 << 64) if op.value >= 1 << 63 else op.value
-            rows.append((op.kind, op.part, op.flags, site, gate, op.count, after, len(waits), len(op.waits), 0, value))
+            rows.append((op.kind, op.part, op.flags, site, key, count, after, len(waits), len(op.waits), 0, value))
             waits.extend(op.waits)
     arrays = (sites, threads, np.array(rows, dtype=OP), np.array(waits, dtype=WAIT))
-    return Compiled(_laid_out(arrays, last_thread(schedule)), lists)
+    return Compiled(_laid_out(arrays, last_thread(schedule), by_place=by_place), lists)
+
+
+def has_place(op: Op) -> bool:
+    """A call that can only be made where it was made; allocations and inputs are matched leniently (rb_replay.c)."""
+    return op.site >= 0 and op.kind not in (*ACCESSES, *LASTS, *LENIENT)
 
 
 def last_thread(schedule: Schedule) -> int:
@@ -127,20 +145,31 @@ def _may_end(ops: Sequence[Op]) -> bool:
     return not ops or (ops[-1].kind not in (*LASTS, Kind.THREAD_END) and ops[-1].part != Part.BLOCKED)
 
 
-def _following(ops: Sequence[Op]) -> list[int]:
-    """For each operation, which of the list has the next instance of its site or kind, plus 1; 0 for none."""
+def _following(ops: Sequence[Op], keys: Sequence[int]) -> list[int]:
+    """For each operation, which of the list has the next instance with its key, plus 1; 0 for none."""
     following = [0] * len(ops)
-    seen: dict[tuple[bool, int], int] = {}
+    seen: dict[int, int] = {}
     for place in range(len(ops) - 1, -1, -1):
-        op = ops[place]
-        key = (op.kind in ACCESSES, op.site if op.kind in ACCESSES else op.kind)
-        following[place] = seen.get(key, 0)
-        if op.part != Part.END:
-            seen[key] = place + 1
+        following[place] = seen.get(keys[place], 0)
+        if ops[place].part != Part.END:
+            seen[keys[place]] = place + 1
     return following
 
 
-def _laid_out(arrays: Sequence[np.ndarray], last: int) -> bytes:
+def _counts_by_place(ops: Sequence[Op], keys: Sequence[int]) -> list[int]:
+    """Accesses as they are; calls by how many of their key came before them."""
+    counts = []
+    seen: Counter[int] = Counter()
+    begun = False
+    for op, key in zip(ops, keys, strict=True):
+        second_half = op.part == Part.END or (op.part == Part.BLOCKED and begun)
+        begun = op.part == Part.BEGIN
+        counts.append(op.count if op.kind in ACCESSES else seen[key] - second_half)
+        seen[key] += not second_half
+    return counts
+
+
+def _laid_out(arrays: Sequence[np.ndarray], last: int, *, by_place: bool) -> bytes:
     places = []
     end = HEADER.itemsize
     for array in arrays:
@@ -149,7 +178,7 @@ def _laid_out(arrays: Sequence[np.ndarray], last: int) -> bytes:
         end += array.nbytes
     header = np.zeros(1, dtype=HEADER)
     sites, threads, ops, waits = arrays
-    header[0] = (MAGIC, VERSION, len(sites), len(threads), len(ops), len(waits), last, *places, end)
+    header[0] = (MAGIC, VERSION, len(sites), len(threads), len(ops), len(waits), last, by_place, 0, *places, end)
     content = bytearray(end)
     content[: HEADER.itemsize] = header.tobytes()
     for place, array in zip(places, arrays, strict=True):

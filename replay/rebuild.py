@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recbulc.recorders.runner import Launch
-from recbulc.replay.compile import ACCESSES
+from recbulc.replay.compile import ACCESSES, has_place
 from recbulc.replay.divergence import Locate
 from recbulc.schedule import Op, Schedule, Site
 
@@ -41,12 +41,12 @@ def rebuilt(schedule: Schedule, launch: Launch, there: Sequence[Site]) -> Rebuil
 
 
 def first_lacking(schedule: Schedule, numbers: Mapping[int, int]) -> Lacking | None:
-    """The first access that cannot be made there; a call that is made elsewhere may still be made."""
+    """The first operation that cannot be made there."""
     lacking = [
         (op.order, number, position)
         for number, thread in enumerate(schedule.threads)
         for position, op in enumerate(thread.ops)
-        if op.kind in ACCESSES and op.site not in numbers
+        if (op.kind in ACCESSES or has_place(op)) and op.site not in numbers
     ]
     if not lacking:
         return None

@@ -307,12 +307,8 @@ static void make_lane(struct rb_lane *lane, uint32_t index, struct rb_key *keys)
     for (uint32_t i = lane->nops; i-- > 0;) {
         const struct rb_schedule_op *op = &lane->ops[i];
 
-        if (op->part == RB_PART_END)
-            continue;
-        if (op->gate != RB_SCHEDULE_NONE)
-            keys[op->gate].next = i + 1;
-        else
-            keys[rb_lanes.header->nsites + op->kind].next = i + 1;
+        if (op->part != RB_PART_END)
+            keys[op->key].next = i + 1;
     }
 }
 

@@ -26,7 +26,7 @@ struct rb_lane {
     _Alignas(64) const struct rb_schedule_op *ops;
     uint32_t nops;
     uint32_t index;
-    struct rb_key *keys; /* by gate, then by kind */
+    struct rb_key *keys; /* rb_schedule_op.key */
     uint32_t under_way;  /* site of the listed access that has begun; 0: none */
     uint32_t free;       /* 1: this thread is held no more */
     uint32_t counted;    /* 1: the wait that call_begin will see has been dealt with */

@@ -43,7 +43,10 @@ static int lenient(int kind)
 
 static int ends_process(int kind) { return kind == RB_EVENT_KIND_EXIT || kind == RB_EVENT_KIND_SIGNAL; }
 
-static int is_access(const struct rb_schedule_op *op) { return op->gate != RB_SCHEDULE_NONE; }
+static int is_access(int kind)
+{
+    return kind == RB_EVENT_KIND_READ || kind == RB_EVENT_KIND_WRITE || kind == RB_EVENT_KIND_RMW;
+}
 
 /* Is there nothing that this thread could be held for? */
 static int unheld(const struct rb_lane *lane)
@@ -213,7 +216,8 @@ static int tries(const struct rb_schedule_op *op)
  */
 static const struct rb_schedule_op *claim(struct rb_thread *self, struct rb_lane *lane, int kind)
 {
-    struct rb_key *key = &lane->keys[rb_lanes.header->nsites + (uint32_t)kind];
+    uint32_t place = rb_lanes.header->by_place ? rb_gate(self->call) : 0;
+    struct rb_key *key = &lane->keys[place ? place - 1 : rb_lanes.header->nsites + (uint32_t)kind];
     struct rb_found found = FROM_CALL(self, (uint32_t)kind, key->count++);
     const struct rb_schedule_op *op;
     uint32_t at;
@@ -228,7 +232,7 @@ static const struct rb_schedule_op *claim(struct rb_thread *self, struct rb_lane
     at = key->next - 1;
     op = &lane->ops[at];
     pass_over(lane, at);
-    if (lane->done != at)
+    if (lane->done != at || op->kind != kind)
         rb_diverge(lane, RB_DIVERGED_CALL, &found, NULL);
     if (op->site && self->call != op->site)
         rb_diverge(lane, RB_DIVERGED_PLACE, &found, NULL);
@@ -412,7 +416,7 @@ static void finish(struct rb_thread *self, const struct rb_event *event)
 
     if (unheld(lane))
         return;
-    if (lane && lane->under_way && is_access(rb_lane_next(lane))) {
+    if (lane && lane->under_way && is_access(rb_lane_next(lane)->kind)) {
         lane->under_way = 0;
         rb_lane_complete(lane);
     }

@@ -53,15 +53,17 @@ struct rb_schedule_header {
     uint32_t nops;
     uint32_t nwaits;
     uint32_t last; /* the thread that ended the recorded run: goes on when all lists are done; or RB_SCHEDULE_NONE */
+    uint32_t by_place; /* 1: calls are counted by CALL site (a rebuilt program may make more of them); 0: by kind */
+    uint32_t pad;
     uint64_t sites_at;
     uint64_t threads_at;
     uint64_t ops_at;
     uint64_t waits_at;
     uint64_t bytes; /* of the whole file */
 };
-_Static_assert(sizeof(struct rb_schedule_header) == 72, "replay/compile.py");
+_Static_assert(sizeof(struct rb_schedule_header) == 80, "replay/compile.py");
 
-/* The sites are global numbers (uint32_t), sorted, of the gated accesses. */
+/* The sites are global numbers (uint32_t), sorted: of the gated accesses, and of the CALLs that count by place. */
 
 struct rb_schedule_thread {
     uint32_t parent; /* index of the creating thread; its own for the first */
@@ -76,9 +78,9 @@ struct rb_schedule_op {
     uint8_t part;   /* enum rb_part */
     uint16_t flags; /* RB_EVENT_* */
     uint32_t site;  /* global number of the access's site, or of the CALL site that led here; 0: none */
-    uint32_t gate;  /* accesses: index of the site in the sites; else RB_SCHEDULE_NONE */
-    uint32_t count; /* which execution of its site, or which call of its kind, by this thread; from 0 */
-    uint32_t next;  /* which of this thread's has the next instance of this site or kind, plus 1; 0: none */
+    uint32_t key;   /* what its instances are counted by: index of a site in the sites, or nsites + kind */
+    uint32_t count; /* which of the instances with this key, by this thread; from 0 */
+    uint32_t next;  /* which of this thread's has the next listed instance, plus 1; 0: none */
     uint32_t first_wait;
     uint32_t nwaits;
     uint32_t pad;

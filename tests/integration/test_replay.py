@@ -2,6 +2,7 @@
 
 import errno
 import os
+import random
 import signal
 import subprocess
 from pathlib import Path
@@ -9,10 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from recbulc.errors import InputError
 from recbulc.recorders.events import Flag, Kind
+from recbulc.recorders.runner import Launch
 from recbulc.replay.divergence import Reason
+from recbulc.replay.rebuild import rebuilt
 from recbulc.replay.replay import replay
-from recbulc.schedule import Op, Part, Schedule, ThreadSchedule, Verdict, build_id_of
+from recbulc.schedule import Op, Part, Schedule, Site, ThreadSchedule, Verdict, build_id_of
 
 PROGRAMS = Path(__file__).parents[1] / "programs" / "replay"
 TIMES = 10
@@ -220,3 +224,154 @@ def test_a_deadlock_that_does_not_come_is_no_failure(calls):
     assert result.failed == 0
     assert result.first_divergence.reason == Reason.UNBLOCKED
     assert result.verdict == "passed"
+
+
+# ------------------------------------------------------------------------------------------------------------ accesses
+
+COUNT_SITES = (
+    Site(1, "BEFORE_READ", "worker", "count.c", 19, 21, 0),
+    Site(2, "BEFORE_WRITE", "worker", "count.c", 20, 9, 0),
+    Site(3, "BEFORE_READ", "main", "count.c", 38, 12, 0),
+)
+FAULT_SITES = (
+    Site(1, "BEFORE_READ", "worker", "fault.c", 38, 10, 0),
+    Site(2, "BEFORE_WRITE", "worker", "fault.c", 41, 9, 0),
+    Site(4, "BEFORE_WRITE", "main", "fault.c", 54, 5, 0),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("accesses")
+
+
+@pytest.fixture(scope="module")
+def count(folder):
+    return built("count.c", folder / "count")
+
+
+@pytest.fixture(scope="module")
+def fault(folder):
+    return built("fault.c", folder / "fault")
+
+
+def built(name, program, *flags):
+    """A program whose sites are written by hand."""
+    include = [f"-I{PROGRAMS.parent / 'runtime'}", f"-I{PROGRAMS.parents[2] / 'recorders/csrc'}"]
+    command = ["cc", "-g", "-O1", "-mno-red-zone", "-pthread", *include, *flags, PROGRAMS / name, "-o", program]
+    subprocess.run(command, check=True)
+    return program
+
+
+def interleaved(program, nthreads, rounds, seed, stop=None):
+    """A random total order of all accesses to the counter, or of the first `stop`, and what must come out of it."""
+    draw = random.Random(seed)
+    main = [op("CREATE", n, value=n + 1) for n in range(nthreads)]
+    lists = [main, *([] for _ in range(nthreads))]
+    seen = [0] * (nthreads + 1)
+    counter = 0
+    last = None
+    for _ in range(2 * rounds * nthreads if stop is None else stop):
+        thread = draw.choice([n for n in range(1, nthreads + 1) if len(lists[n]) < 2 * rounds])
+        after = ((last, len(lists[last])),) if last not in {None, thread} else ()
+        nth, writes = divmod(len(lists[thread]), 2)
+        if writes:
+            counter = seen[thread] + 1
+        else:
+            seen[thread] = counter
+        lists[thread].append(Op(Kind.WRITE if writes else Kind.READ, writes, nth, after))
+        last = thread
+    if stop is None:
+        main += [op("JOIN", n, value=n + 1) for n in range(nthreads)]
+    main += [Op(Kind.READ, 2, 0, ((last, len(lists[last])),)), op("EXIT")]
+    told = f"regex:^counter {counter}, unlisted {int(stop is None)}$"
+    return Schedule(
+        program=str(program),
+        build_id=build_id_of(program),
+        argv=("count", str(nthreads), str(rounds), *(["leave"] if stop is not None else [])),
+        env={},
+        cwd="/",
+        threads=tuple(ThreadSchedule(f"0.{n}" if n else "0", tuple(ops)) for n, ops in enumerate(lists)),
+        sites=COUNT_SITES,
+        verdict=Verdict("regex", 0, (told,), thread="0"),
+        timeout_s=10.0,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("nthreads", "rounds", "stop"), [(2, 100, None), (8, 20, None), (2, 100, 150), (5, 20, 90)])
+def test_any_order_of_accesses_gives_its_own_result(count, nthreads, rounds, stop, seed):
+    """With `stop` the lists end early: nobody may write any more before main has read, at whatever site."""
+    result = replay(interleaved(count, nthreads, rounds, seed, stop), TIMES)
+    assert result.first_divergence is None, result.first_divergence.message
+    assert result.failed == TIMES, result.verdicts[0]
+
+
+def test_accesses_out_of_order_are_named_by_their_place(count):
+    made = interleaved(count, 2, 3, 0)
+    ops = list(made.threads[1].ops)
+    ops[2], ops[3] = ops[3], ops[2]
+    threads = (made.threads[0], ThreadSchedule("0.1", tuple(ops)), made.threads[2])
+    result = replay(msgspec.structs.replace(made, threads=threads), 1)
+    assert result.first_divergence.reason == Reason.ACCESS
+    assert result.first_divergence.message.startswith(
+        "thread 0.1, operation 2: expected WRITE at worker (count.c:20), execution 2, "
+        "found READ at worker (count.c:19), execution 2"
+    )
+
+
+def faulting(program):
+    """The worker looks first, and dies of it."""
+    worker = (Op(Kind.READ, 0, 0), Op(Kind.WRITE, 1, 0, part=Part.BLOCKED), op("SIGNAL", value=signal.SIGSEGV))
+    return Schedule(
+        program=str(program),
+        build_id=build_id_of(program),
+        argv=("fault",),
+        env={},
+        cwd="/",
+        threads=(ThreadSchedule("0", (op("CREATE", value=1),)), ThreadSchedule("0.1", worker)),
+        sites=FAULT_SITES,
+        verdict=Verdict("signal", signal.SIGSEGV, ("signal",), "SIGSEGV", "0.1", 1),
+        timeout_s=10.0,
+    )
+
+
+def test_a_fault_comes_again(fault):
+    result = replay(faulting(fault), TIMES)
+    assert result.first_divergence is None, result.first_divergence.message
+    assert (result.failed, result.verdict) == (TIMES, "failed")
+
+
+def test_the_passing_order_of_the_same_accesses_does_not_fault(fault):
+    made = faulting(fault)
+    main = (op("CREATE", value=1), Op(Kind.WRITE, 2, 0), op("JOIN", value=1), op("EXIT"))
+    threads = (ThreadSchedule("0", main), ThreadSchedule("0.1", (Op(Kind.READ, 0, 0, ((0, 2),)),)))
+    passing = msgspec.structs.replace(made, threads=threads, verdict=Verdict("passed", 0, ("signal", "deadlock")))
+    result = replay(passing, TIMES)
+    assert (result.failed, result.diverged, result.verdict) == (0, 0, "passed")
+
+
+@pytest.mark.parametrize(
+    ("flag", "verdict", "reason"),
+    [
+        ("LOCKED", "failed", None),
+        ("FIXED", "unreachable", Reason.ENDED),
+        ("SAFE", "passed", Reason.UNBLOCKED),
+    ],
+)
+def test_a_rebuilt_program_fails_passes_or_cannot_follow(fault, folder, flag, verdict, reason):
+    made = faulting(fault)
+    program = built("fault.c", folder / flag, f"-D{flag}")
+    launch = Launch(program, ("fault",), {}, Path("/"))
+    result = replay(made, TIMES, rebuilt=rebuilt(made, launch, FAULT_SITES))
+    assert result.verdict == verdict
+    assert result.failed == (TIMES if verdict == "failed" else 0)
+    assert (result.first_divergence and result.first_divergence.reason) == reason
+
+
+def test_another_build_needs_to_be_named(fault, folder):
+    made = faulting(fault)
+    other = built("fault.c", folder / "other", "-DFIXED")
+    with pytest.raises(InputError, match="not the build that was recorded") as caught:
+        replay(msgspec.structs.replace(made, program=str(other)), 1)
+    assert f"-- {other}" in caught.value.remedy

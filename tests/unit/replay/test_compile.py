@@ -88,7 +88,7 @@ def test_gates_instances_and_waits():
     assert sites.tolist() == [7, 40]
     assert header["last"] == 0
     assert [tuple(t) for t in threads] == [(0, 0, 0, 3), (0, 1, 3, 1)]
-    assert ops["gate"].tolist() == [1, 0, 1, 1]
+    assert ops["key"].tolist() == [1, 0, 1, 1]
     assert ops["site"].tolist() == [40, 7, 40, 40]
     assert ops["next"].tolist() == [3, 0, 0, 0]
     assert [waits[i : i + n].tolist() for i, n in zip(ops["first_wait"], ops["nwaits"], strict=True)] == [
@@ -105,10 +105,22 @@ def test_calls_are_found_by_kind_and_by_where_they_were_made():
     ops += [Op(Kind.MUTEX_LOCK, -1, 4), Op(Kind.COND_WAIT, -1, 1, part=Part.BEGIN)]
     header, sites, _, rows, _ = parts(compile_schedule(made({"0": ops}, [call])).content)
     assert header["nsites"] == len(sites) == 0
-    assert (rows["gate"] == NONE).all()
+    assert rows["key"].tolist() == [Kind.COND_WAIT, Kind.COND_WAIT, Kind.MUTEX_LOCK, Kind.COND_WAIT]
     assert rows["site"].tolist() == [5, 5, 0, 0]
     assert rows["next"].tolist() == [4, 4, 0, 0]  # its second half is no instance of its own
     assert rows["value"].tolist() == [0, 110, 0, 0]
+
+
+def test_calls_of_a_rebuilt_program_are_counted_by_place():
+    here, there = site(5, 1, "CALL"), site(6, 2, "CALL")
+    ops = [Op(Kind.MUTEX_LOCK, 0, 0), Op(Kind.MUTEX_LOCK, 1, 1), Op(Kind.MUTEX_LOCK, 0, 2)]
+    ops += [Op(Kind.COND_WAIT, 1, 0, part=Part.BEGIN), Op(Kind.COND_WAIT, 1, 0, part=Part.BLOCKED)]
+    header, sites, _, rows, _ = parts(compile_schedule(made({"0": ops}, [here, there]), {0: 50, 1: 60}).content)
+    assert header["by_place"] == 1
+    assert sites.tolist() == [50, 60]
+    assert rows["key"].tolist() == [0, 1, 0, 1, 1]
+    assert rows["count"].tolist() == [0, 0, 1, 1, 1]
+    assert rows["next"].tolist() == [3, 4, 0, 5, 0]
 
 
 def test_results_and_inputs_keep_their_64_bits():

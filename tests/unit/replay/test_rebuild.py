@@ -40,11 +40,12 @@ def test_what_moved_in_line_and_column_is_gone():
     assert match_sites([site(1, 10, 5)], [site(1, 30, 9)]) == {}
 
 
-def test_the_first_access_in_the_total_order_that_is_not_there():
+def test_the_first_operation_in_the_total_order_that_is_not_there():
     one = [Op(Kind.READ, 0, 0, order=0), Op(Kind.READ, 1, 0, order=7)]
     two = [Op(Kind.MUTEX_LOCK, 3, 0, order=1), Op(Kind.WRITE, 2, 0, order=3)]
     sites = [site(1, 1), site(2, 2), site(3, 3), site(4, 4, kind="CALL")]
     schedule = made({"0": one, "0.1": two}, sites)
-    lacking = first_lacking(schedule, {0: 1})
+    lacking = first_lacking(schedule, {0: 1, 3: 4})
     assert (lacking.thread, lacking.position) == ("0.1", 1)
-    assert first_lacking(schedule, {0: 1, 1: 2, 2: 3}) is None
+    assert first_lacking(schedule, {0: 1, 1: 2, 2: 3}).op.kind == Kind.MUTEX_LOCK
+    assert first_lacking(schedule, {0: 1, 1: 2, 2: 3, 3: 4}) is None
