@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from rich.markup import escape
 from rich.table import Table
 
 from recbulc.cli.console import Speaker, add_common, speaker_of
@@ -109,9 +110,9 @@ def _threads(trace: Trace) -> list[dict[str, Any]]:
 def _show(speaker: Speaker, trace: Trace, events: list[dict[str, Any]]) -> None:
     meta = trace.meta
     verdict = meta.verdict
-    speaker.show(f"program   {' '.join(meta.argv)}  (run {meta.run}, seed {meta.seed}, {meta.strategy})")
+    speaker.show(f"program   {escape(' '.join(meta.argv))}  (run {meta.run}, seed {meta.seed}, {meta.strategy})")
     speaker.show(f"recorded  {meta.created}, level {meta.level}, stamp {meta.stamp}, cores {list(meta.cores)}")
-    speaker.show(f"verdict   {verdict.how}" + (f": {verdict.detail}" if verdict.detail else ""))
+    speaker.show(f"verdict   {verdict.how}" + (f": {escape(verdict.detail)}" if verdict.detail else ""))
     for pair in meta.clocks.pairs:
         bounds = f"sound [{pair.sound.lo}, {pair.sound.hi}], confident [{pair.confident.lo}, {pair.confident.hi}]"
         changed = "  CHANGED: orders nothing" if meta.clocks.modified else ""
@@ -123,7 +124,7 @@ def _show(speaker: Speaker, trace: Trace, events: list[dict[str, Any]]) -> None:
         site = trace.sites.get(thread.blocked.call) if thread.blocked else None
         at = f" in {thread.blocked.kind}" + (f" at {site.file}:{site.line}" if site else "") if thread.blocked else ""
         lost = ", rest lost" if thread.lost else ""
-        threads.add_row(thread.name, str(thread.core), str(thread.events), f"{thread.end}{at}{lost}")
+        threads.add_row(thread.name, str(thread.core), str(thread.events), escape(f"{thread.end}{at}{lost}"))
     speaker.show(threads)
     listed = Table("stamp", "thread", "event", "object", "value", "where", box=None)
     first = min((event["before"] for event in events), default=0)
@@ -132,8 +133,8 @@ def _show(speaker: Speaker, trace: Trace, events: list[dict[str, Any]]) -> None:
             f"+{event['before'] - first}" + ("" if event["after"] else " (open)"),
             event["thread"],
             event["kind"].lower(),
-            event["object"] or "",
+            escape(event["object"] or ""),
             f"{event['old']} → {event['value']}" if event["kind"] == "RMW" else str(event["value"]),
-            event["where"] or "",
+            escape(event["where"] or ""),
         )
     speaker.show(listed)

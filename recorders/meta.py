@@ -10,7 +10,7 @@ import msgspec
 
 from recbulc.calibration.interval import UNBOUNDED, Interval
 from recbulc.calibration.model import ClockModel, Kind
-from recbulc.schedule import Verdict
+from recbulc.schedule import Site, Verdict
 from recbulc.tsc_probe.counter import Granule
 from recbulc.tsc_probe.skew import Skews
 
@@ -102,6 +102,13 @@ class TraceThread(msgspec.Struct, frozen=True, kw_only=True):
     end: str  # its last state: ended, blocked, running, timed, delayed, parked; none: never began
     blocked: BlockedAt | None
     pthread: int  # its pthread_t, which glibc keeps at the top of its stack
+
+
+class TraceSites(msgspec.Struct, frozen=True):
+    """The sites that the events name; `system` are those of them that are not in the user's own code."""
+
+    sites: tuple[Site, ...]
+    system: tuple[int, ...]
 
 
 def skews_of(model: ClockModel) -> tuple[PairSkew, ...]:

@@ -52,7 +52,7 @@ class Place:
     offset: int
 
     def __str__(self) -> str:
-        return f"{self.name}+{self.offset}" if self.offset else self.name
+        return f"{self.name}{self.offset:+}" if self.offset else self.name
 
 
 class Blocks:

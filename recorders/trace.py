@@ -16,7 +16,7 @@ from recbulc.calibration.model import Kind as IntervalKind
 from recbulc.errors import InputError
 from recbulc.recorders.control import ControlPage, ThreadState, thread_names
 from recbulc.recorders.events import EVENT, Kind
-from recbulc.recorders.meta import FORMAT, VERSION, BlockedAt, Meta, TraceThread
+from recbulc.recorders.meta import FORMAT, VERSION, BlockedAt, Meta, TraceSites, TraceThread
 from recbulc.recorders.objects import Blocks, Module, Place, Symbols, stack_of
 from recbulc.schedule import Site
 from recbulc.tsc_probe.overflow import unwrap
@@ -24,8 +24,6 @@ from recbulc.tsc_probe.skew import Skews
 
 AGAIN = "record again with `recbulc record`"
 CONTROL_FILE = "control"  # there while recbulc has not finished the recording
-SYSTEM_FILES = ("/usr/", "/lib/")  # and what else belongs to nobody's own program:
-SYSTEM_PARTS = ("/include/c++/", "/libcxx/", "/ziglang/")
 
 Events = npt.NDArray[Any]
 T = TypeVar("T")
@@ -40,6 +38,7 @@ class Trace:
     threads: tuple[TraceThread, ...]
     events: tuple[Events, ...]
     sites: dict[int, Site]
+    system_sites: frozenset[int]  # those that are not in the user's own code
     modules: tuple[Module, ...]
 
     @classmethod
@@ -56,8 +55,10 @@ class Trace:
         injected, origin = meta.clocks.injected, next((int(log["before"][0]) for log in events if len(log)), 0)
         if injected:
             events = tuple(skewed(log, injected, origin) if len(log) else log for log in events)
-        sites = _decoded(path / "sites.json", tuple[Site, ...]) if (path / "sites.json").exists() else ()
-        return cls(path, meta, threads, events, {site.number: site for site in sites}, read_modules(path))
+        known = (path / "sites.json").exists()
+        table = _decoded(path / "sites.json", TraceSites) if known else TraceSites((), ())
+        sites = {site.number: site for site in table.sites}
+        return cls(path, meta, threads, events, sites, frozenset(table.system), read_modules(path))
 
     @property
     def lost(self) -> int:
@@ -72,7 +73,7 @@ class Trace:
     def location(self, event: Events | np.void) -> Site | None:
         """Where in the user's code: the event's own site, or else the call that led out of it."""
         own, call = self.sites.get(int(event["site"])), self.sites.get(int(event["call"]))
-        return own if own and (is_user_code(own.file) or not call) else call
+        return own if own and (own.number not in self.system_sites or not call) else call
 
     def object_name(self, event: Events | np.void) -> Place | None:
         """What an event's address is in, by a name that means the same in every run; None where nobody knows."""
@@ -123,11 +124,6 @@ def is_trace(path: Path) -> bool:
         return _decoded(path / "meta.json", dict[str, object]).get("format") == FORMAT
     except InputError:
         return False
-
-
-def is_user_code(file: str) -> bool:
-    """Or a header of the system or the compiler?"""
-    return bool(file) and not file.startswith(SYSTEM_FILES) and not any(part in file for part in SYSTEM_PARTS)
 
 
 def describe_threads(path: Path, page: ControlPage, cores: Sequence[int], pinned: bool) -> tuple[TraceThread, ...]:

@@ -55,6 +55,14 @@ static void *read_all(void *unused)
     return NULL;
 }
 
+static void *work(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&a);
+    pthread_mutex_unlock(&a);
+    return NULL;
+}
+
 static void *spin(void *unused)
 {
     for (volatile int *stop = unused;;)
@@ -94,6 +102,8 @@ int main(int argc, char **argv)
         pthread_create(&thread, NULL, wait_for_signal, NULL);
         pthread_exit(NULL);
     }
+    if (!strcmp(way, "works"))
+        return join(work) + join(work);
     if (!strcmp(way, "timed"))
         return join(wait_in_bounds);
     if (!strcmp(way, "reads"))
