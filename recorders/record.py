@@ -25,15 +25,17 @@ from recbulc.errors import InputError, MachineError
 from recbulc.recorders.clocks import ClockWatch
 from recbulc.recorders.control import CHUNK_BYTES, ControlPage, Level, Mode, Setting
 from recbulc.recorders.events import EVENT, Kind
-from recbulc.recorders.meta import Meta, TraceClocks
+from recbulc.recorders.meta import Meta, TraceClocks, TraceSites
 from recbulc.recorders.provoke import Plan, Portfolio
 from recbulc.recorders.runner import Launch, OnOutput, Runner, RunResult
+from recbulc.recorders.sitetable import load_site_table
 from recbulc.recorders.trace import (
     CONTROL_FILE,
     Trace,
     describe_threads,
     is_trace,
     log_path,
+    read_modules,
     used_records,
 )
 from recbulc.recorders.verdict import FailIf
@@ -266,6 +268,9 @@ def _finish(work: Path, draft: Meta, runs: _Runs, clocks: TraceClocks) -> None:
         with log_path(work, thread.number).open("ab") as file:
             file.truncate(thread.events * EVENT.itemsize)
     _write(work / "threads.json", threads)
+    sites = named_sites(work, len(threads))
+    if sites.sites:
+        _write(work / "sites.json", sites)
     meta = msgspec.structs.replace(
         draft, clocks=clocks, strategy=runs.plan.strategy, run=runs.made, verdict=runs.verdict, complete=True
     )
@@ -274,6 +279,23 @@ def _finish(work: Path, draft: Meta, runs: _Runs, clocks: TraceClocks) -> None:
     verdict = msgspec.structs.replace(runs.verdict, thread=who, site=site)
     _write(work / "meta.json", msgspec.structs.replace(meta, verdict=verdict))
     (work / CONTROL_FILE).unlink()
+
+
+def named_sites(path: Path, threads: int) -> TraceSites:
+    """The sites that the events of a run name; modules with sites number them in load order (csrc/rb_site.h)."""
+    logs = [log_path(path, number) for number in range(threads)]
+    events = [np.memmap(log, dtype=EVENT, mode="r") for log in logs if log.exists() and log.stat().st_size]
+    named = [np.unique(log[column]) for log in events for column in ("site", "call")]
+    wanted = np.unique(np.concatenate(named)) if named else np.empty(0, np.uint32)
+    sites, system, before = [], [], 0
+    for module in read_modules(path):
+        table = load_site_table(Path(module.path))
+        for number in wanted[(wanted > before) & (wanted <= before + len(table))].tolist():
+            sites.append(msgspec.structs.replace(table.schedule_site(number - before), number=number))
+            if table[number - before].is_system:
+                system.append(number)
+        before += len(table)
+    return TraceSites(tuple(sites), tuple(system))
 
 
 def who_ended(trace: Trace, verdict: Verdict) -> tuple[str, int]:
