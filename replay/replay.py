@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -72,6 +72,7 @@ class ReplayResult:
 
 
 OnRun = Callable[[ReplayRun], None]
+Enough = Callable[[Sequence[ReplayRun]], bool]  # may more runs be spared after these?
 
 
 class Replayer:
@@ -163,6 +164,7 @@ def replay(
     *,
     rebuilt: Rebuilt | None = None,
     on_output: OnOutput | None = None,
+    enough: Enough = lambda _: False,
     library: Path | None = None,
 ) -> ReplayResult:
     """Run it `times` times; `rebuilt` is another build of the program (see recbulc.replay.rebuild)."""
@@ -174,6 +176,8 @@ def replay(
             runs.append(replayer.run(on_output))
             if on_run:
                 on_run(runs[-1])
+            if enough(runs):
+                break
     diverged = [run.divergence for run in runs if run.divergence]
     return ReplayResult(
         runs=len(runs),
