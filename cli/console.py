@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from recbulc.errors import InputError
 from recbulc.tsc_probe.machine import Machine, deep_sleep_off
@@ -67,6 +67,32 @@ class Speaker:
                 yield lambda: bar.advance(task)
         else:
             yield self._plain_steps(what, total)
+
+    @contextlib.contextmanager
+    def counting(self, what: str) -> Iterator[Callable[[], None]]:
+        """As progress, where nobody knows how many steps there will be; a line for 1, 10, 100 ... elsewhere."""
+        if self._quiet:
+            yield lambda: None
+        elif self._err.is_terminal:
+            columns = (SpinnerColumn(), TextColumn("{task.description}: {task.completed:.0f}"), TimeElapsedColumn())
+            with Progress(*columns, console=self._err, transient=True) as bar:
+                task = bar.add_task(what, total=None)
+                yield lambda: bar.advance(task)
+        else:
+            yield self._plain_count(what)
+
+    def _plain_count(self, what: str) -> Callable[[], None]:
+        done, shown = 0, 10
+        self.note(f"{what} ...")
+
+        def step() -> None:
+            nonlocal done, shown
+            done += 1
+            if done == shown:
+                self.note(f"{what}: {done}")
+                shown *= 10
+
+        return step
 
     def _plain_steps(self, what: str, total: int) -> Callable[[], None]:
         done = 0

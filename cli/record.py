@@ -7,11 +7,6 @@ exit code other than 0, a signal, a deadlock or --timeout.
 from __future__ import annotations
 
 import argparse
-import os
-import secrets
-import select
-import stat
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +19,22 @@ from recbulc.cli.console import (
     skews_of_test_hook,
     speaker_of,
 )
+from recbulc.cli.program import (
+    add_run_options,
+    level_of,
+    passing_on,
+    read_stdin,
+    seed_of,
+    utf8_arguments,
+    utf8_environment,
+    verdict_of,
+)
 from recbulc.errors import InputError
 from recbulc.recorders.clocks import ClockWatch
-from recbulc.recorders.control import Level
 from recbulc.recorders.meta import PairSkew
 from recbulc.recorders.provoke import STRATEGIES, Mixed, Plan
 from recbulc.recorders.record import Recorded, Request, record
-from recbulc.recorders.runner import Launch, OnOutput, find_program
+from recbulc.recorders.runner import Launch, find_program
 from recbulc.recorders.verdict import FailIf
 from recbulc.schedule import Verdict
 from recbulc.tsc_probe.machine import read_machine
@@ -38,7 +42,6 @@ from recbulc.tsc_probe.sequences import SOUND_SEQUENCES
 
 MIXED = "mixed"
 MOST_RUNS = 10_000_000
-STDIN_PATIENCE_S = 0.5  # a pipe that nobody writes to and nobody closes must not keep us for ever
 INTERRUPTED = 130
 
 
@@ -59,23 +62,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stamp", choices=SOUND_SEQUENCES, default="2e", help="stamp sequence (default %(default)s)")
     parser.add_argument("--no-pin", action="store_true", help="let threads move between cores")
     parser.add_argument("--cores", type=str, help="which cores, as 0,1,4 or 0-3 (default: the first four we may use)")
-    parser.add_argument("--stdin", metavar="FILE", help="what the program reads; - waits for our own to end")
     parser.add_argument("command_line", nargs=argparse.REMAINDER, metavar="-- PROG ARGS")
     parser.epilog = "example:\n  recbulc record --until-fail 1000 --provoke --out bug.trace -- ./bug 4"
-
-
-def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """What says how one run goes and what its failing is."""
-    parser.add_argument("--level", type=str, help="SYNC, FUNC, FUNCLOOP or RW (default RW)")
-    parser.add_argument("--seed", type=int, help="of what is drawn by chance (default: drawn, and printed)")
-    parser.add_argument("--timeout", type=str, default="10s", metavar="T", help="of one run (default %(default)s)")
-    parser.add_argument(
-        "--fail-if",
-        action="append",
-        default=[],
-        metavar="HOW",
-        help="exit[:CODE], signal[:NAME], timeout, deadlock, regex:PATTERN or cmd:COMMAND (several: any of them)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -138,73 +126,6 @@ def request_of(args: argparse.Namespace, speaker: Speaker) -> Request:
     )
 
 
-def level_of(text: str | None) -> Level | None:
-    """--level; None for the default."""
-    if text is None:
-        return None
-    if text.upper() not in Level.__members__:
-        raise InputError(f"there is no level {text!r} here", f"choose of {', '.join(Level.__members__)}")
-    return Level[text.upper()]
-
-
-def seed_of(seed: int | None) -> int:
-    """--seed, or one drawn by chance."""
-    if seed is not None and not 0 <= seed < 1 << 63:
-        raise InputError(f"the seed {seed}", "give one from 0 to 2^63 − 1")
-    return secrets.randbits(32) if seed is None else seed
-
-
-def utf8_arguments(argv: list[str]) -> tuple[str, ...]:
-    """Arguments that a JSON file can hold."""
-    for argument in argv:
-        if not _is_utf8(argument):
-            raise InputError(f"the argument {argument!a} is not in UTF-8", "a trace cannot hold it")
-    return tuple(argv)
-
-
-def utf8_environment() -> dict[str, str]:
-    """Our environment, as far as a JSON file can hold it: what a recording and its replays have in common."""
-    return {name: value for name, value in os.environ.items() if _is_utf8(name + value)}
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def read_stdin(source: str | None, speaker: Speaker) -> bytes:
-    """What every run reads: a file, or our own standard input where it is no terminal and has something to say."""
-    if source not in {None, "-"}:
-        try:
-            return Path(str(source)).read_bytes()
-        except OSError as error:
-            raise InputError(f"cannot read {source}: {error.strerror}", "check --stdin") from error
-    try:
-        kind = os.fstat(0).st_mode
-    except OSError:  # closed
-        return b""
-    waits = stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
-    if source is None and (stat.S_ISCHR(kind) or (waits and not select.select([0], [], [], STDIN_PATIENCE_S)[0])):
-        if waits:
-            speaker.note("nothing on standard input: the program reads none (--stdin - waits for it)")
-        return b""
-    return sys.stdin.buffer.read()
-
-
-def passing_on(as_json: bool) -> OnOutput:
-    """The program's output on ours; all on stderr where stdout is for a JSON document."""
-
-    def write(stream: int, chunk: bytes) -> None:
-        target = sys.stdout.buffer if stream == 1 and not as_json else sys.stderr.buffer
-        target.write(chunk)
-        target.flush()
-
-    return write
-
-
 def document_of(recorded: Recorded) -> dict[str, Any]:
     """For programs (CLI.md)."""
     trace, clocks = recorded.trace, recorded.trace.meta.clocks
@@ -226,17 +147,6 @@ def document_of(recorded: Recorded) -> dict[str, Any]:
             "modified": clocks.modified,
         },
         "interrupted": recorded.interrupted,
-    }
-
-
-def verdict_of(verdict: Verdict) -> dict[str, Any]:
-    """A verdict in a JSON document."""
-    return {
-        "how": verdict.how,
-        "code": verdict.code,
-        "detail": verdict.detail,
-        "thread": verdict.thread,
-        "blocked": [{"thread": thread, "kind": kind} for thread, kind, _ in verdict.blocked],
     }
 
 

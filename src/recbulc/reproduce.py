@@ -1,0 +1,282 @@
+"""All stages in a row: record until it fails, order, solve, replay (ReCBuLC Fig. 1). The one module that knows them all.
+
+Every stage can be the last: `Reproduction.stopped_at` and `why` say which and why, and everything found before is kept.
+A recording that cannot be solved or replayed is not the end where the budget allows for another.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Protocol
+
+from recbulc.errors import InputError, RecbulcError
+from recbulc.ordering.order import OrderReport, order
+from recbulc.recorders.build import run_compiler
+from recbulc.recorders.clocks import ClockWatch
+from recbulc.recorders.control import Level
+from recbulc.recorders.provoke import Mixed, Plan
+from recbulc.recorders.record import Recorded, Request, record
+from recbulc.recorders.runner import Launch
+from recbulc.recorders.verdict import FailIf
+from recbulc.replay.replay import ReplayResult, ReplayRun, replay
+from recbulc.schedule import Schedule, Verdict
+from recbulc.solver.solve import Solution, recording_of, solve
+
+PROGRAM = "program"
+OURS = re.compile(rf"{PROGRAM}|(trace|schedule)(-\d)?(\.json)?|\..*\.partial")  # what may be in a directory of ours
+CXX_ENDINGS = frozenset({".cc", ".cpp", ".cxx", ".c++", ".C"})
+SOURCE_ENDINGS = CXX_ENDINGS | {".c"}
+COMPILE = ("-g", "-O1", "-pthread")
+
+MOST_RUNS = 10_000_000  # the budget ends recording long before
+MOST_RECORDINGS = 3
+SHARE_TO_RECORD = 0.8  # of the budget; the rest is for solving and replaying
+LEAST_SOLVE_S = 10.0
+TRIAL = 3  # replays of which one must fail before we make all
+
+Stage = Literal["record", "order", "solve", "replay"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be reproduced, and how much may be spent on it."""
+
+    launch: Launch
+    out: Path
+    fail_if: FailIf
+    budget_s: float
+    timeout_s: float
+    times: int
+    seed: int
+    level: Level | None = None
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What was found, as far as it went; `stopped_at` None: every replay failed the recorded way."""
+
+    task: Task
+    recorded: Recorded | None = None
+    ordered: OrderReport | None = None
+    solution: Solution | None = None
+    schedule_path: Path | None = None
+    replayed: ReplayResult | None = None
+    runs: int = 0  # recorded for it, in all
+    record_seconds: float = 0.0
+    stopped_at: Stage | None = None
+    why: str = ""
+    remedy: str = ""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """How the recorded run ended."""
+        return self.recorded.trace.meta.verdict if self.recorded else None
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """What makes it fail."""
+        return self.solution.schedule if self.solution else None
+
+    def stop(self, stage: Stage, why: str, remedy: str) -> Reproduction:
+        """End here."""
+        return replace(self, stopped_at=stage, why=why, remedy=remedy)
+
+
+class Listener(Protocol):
+    """Who shows how it goes."""
+
+    def note(self, text: str) -> None:
+        """A remark."""
+
+    def begins(self, stage: Stage) -> None:
+        """A stage begins."""
+
+    def ran(self, run: int, plan: Plan, verdict: Verdict) -> None:
+        """One more run is recorded."""
+
+    def replayed(self, run: ReplayRun) -> None:
+        """One more replay."""
+
+    def ended(self, stage: Stage, found: Reproduction) -> None:
+        """A stage has ended; what it found is in `found`."""
+
+
+def reproduce(task: Task, clocks: ClockWatch, listener: Listener) -> Reproduction:
+    """Everything, up to the first stage that cannot; bad input and unfit machines are raised as errors."""
+    prepare_out(task.out)
+    attempt = _Attempt(task, clocks, listener)
+    found = attempt.make(0)
+    for number in range(1, MOST_RECORDINGS):
+        if found.stopped_at not in {"order", "solve", "replay"} or not attempt.may_record_again():
+            break
+        listener.note(f"{found.why}: trying another recording")
+        another = attempt.make(number)
+        if another.stopped_at == "record":  # nothing new: what we had says more
+            return replace(found, runs=another.runs, record_seconds=another.record_seconds)
+        found = another
+    return found
+
+
+class _Attempt:
+    """The stages for one recording after the other, within one budget."""
+
+    def __init__(self, task: Task, clocks: ClockWatch, listener: Listener) -> None:
+        self._task = task
+        self._clocks = clocks
+        self._listener = listener
+        self._deadline = time.monotonic() + task.budget_s
+        self._runs = 0
+        self._recorded_s = 0.0
+
+    def _left_to_record_s(self) -> float:
+        mine = SHARE_TO_RECORD * self._task.budget_s
+        reserved = self._task.budget_s - mine
+        return min(mine - self._recorded_s, self._deadline - time.monotonic() - reserved)
+
+    def may_record_again(self) -> bool:
+        """Is there time for another?"""
+        return self._left_to_record_s() > self._task.timeout_s
+
+    def make(self, number: int) -> Reproduction:
+        """All stages for recording `number`, from 0."""
+        suffix = f"-{number + 1}" if number else ""
+        found = self._stage("record", self._record(self._task.out / f"trace{suffix}", self._task.seed + number))
+        if found.stopped_at is None:
+            found = self._stage("order", self._order(found))
+        if found.stopped_at is None:
+            found = self._stage("solve", self._solve(found, self._task.out / f"schedule{suffix}.json"))
+        if found.stopped_at is None:
+            found = self._stage("replay", self._replay(found))
+        return found
+
+    def _stage(self, stage: Stage, found: Reproduction) -> Reproduction:
+        self._listener.ended(stage, found)
+        return found
+
+    def _record(self, trace: Path, seed: int) -> Reproduction:
+        task = self._task
+        self._listener.begins("record")
+        started = time.monotonic()
+        request = Request(
+            launch=task.launch,
+            out=trace,
+            fail_if=task.fail_if,
+            timeout_s=task.timeout_s,
+            level=task.level,
+            until_fail=MOST_RUNS,
+            seed=seed,
+            budget_s=max(self._left_to_record_s(), 0.0),
+        )
+        recorded = record(request, self._clocks, Mixed(seed), on_run=self._listener.ran, note=self._listener.note)
+        self._runs += recorded.runs
+        self._recorded_s += time.monotonic() - started
+        found = Reproduction(task, recorded, runs=self._runs, record_seconds=self._recorded_s)
+        if recorded.interrupted:
+            return found.stop("record", "interrupted", "")
+        if recorded.trace.meta.verdict.failed:
+            return found
+        runs = "1 run" if recorded.runs == 1 else f"{recorded.runs} runs"
+        if len(recorded.trace.threads) == 1:
+            return found.stop(
+                "record",
+                f"none of {runs} failed, and the program never starts a second thread",
+                "give it the arguments or the input with which its threads run",
+            )
+        return found.stop(
+            "record",
+            f"none of {runs} in {recorded.seconds:.0f} s failed",
+            "give a longer --budget, another --seed, arguments or an input that make the failure likelier, or say with "
+            "--fail-if what its failing is",
+        )
+
+    def _order(self, found: Reproduction) -> Reproduction:
+        assert found.recorded
+        self._listener.begins("order")
+        try:
+            return replace(found, ordered=order(recording_of(found.recorded.trace)))
+        except RecbulcError as error:
+            return found.stop("order", error.what, error.remedy)
+
+    def _solve(self, found: Reproduction, path: Path) -> Reproduction:
+        assert found.recorded
+        self._listener.begins("solve")
+        trace = found.recorded.trace
+        left_s = max(self._deadline - time.monotonic(), LEAST_SOLVE_S)
+        solution = solve(trace, timeout_s=left_s)
+        found = replace(found, solution=solution)
+        if solution.schedule is None:
+            remedies = {
+                "unsat": f"see `recbulc trace {trace.path}`; calibrate (`recbulc calibrate`) and try again",
+                "timeout": "give a longer --budget, or a smaller input to the program",
+                "unsupported": "record at level RW, with room on the disk",
+            }
+            return found.stop("solve", f"{solution.status}: {solution.why}", remedies.get(solution.status, ""))
+        solution.schedule.save(path)
+        return replace(found, schedule_path=path)
+
+    def _replay(self, found: Reproduction) -> Reproduction:
+        assert found.schedule
+        self._listener.begins("replay")
+        result = replay(found.schedule, self._task.times, self._listener.replayed, enough=self._enough)
+        found = replace(found, replayed=result)
+        if result.failed == result.runs:
+            return found
+        if result.first_divergence:
+            why = f"{result.diverged} of {result.runs} replays left the schedule: {result.first_divergence.message}"
+        else:
+            why = f"{result.runs - result.failed} of {result.runs} replays followed the schedule and ended otherwise"
+        return found.stop("replay", why, f"see it run: `recbulc replay -v {found.schedule_path}`")
+
+    def _enough(self, runs: Sequence[ReplayRun]) -> bool:
+        """Nothing fails, or the time is up and not all did; who only has patience gets all replays."""
+        failed = sum(run.failed for run in runs)
+        hopeless = len(runs) >= TRIAL and failed == 0
+        return hopeless or (failed < len(runs) and time.monotonic() > self._deadline)
+
+
+def prepare_out(out: Path) -> None:
+    """Make the directory; one that we made before is used again, without its traces and schedules."""
+    if not out.parent.is_dir():
+        raise InputError(f"{out.parent} is no directory", "create it, or choose another --out")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is there and is no directory", "choose another --out")
+    try:
+        out.mkdir(exist_ok=True)
+        there = list(out.iterdir())
+        foreign = [path for path in there if not OURS.fullmatch(path.name)]
+        if foreign:
+            raise InputError(f"{out} holds other things, such as {foreign[0].name}", "choose another --out")
+        for path in there:
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != PROGRAM:
+                path.unlink()
+    except OSError as error:
+        raise InputError(f"cannot write to {out}: {error.strerror}", "choose another --out") from error
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write to {out}", "choose another --out")
+
+
+def build_sources(sources: Sequence[Path], out: Path, options: Sequence[str] = ()) -> Path:
+    """Compile and link with our wrapper into the directory of results; clang itself says what is wrong with them."""
+    for source in sources:
+        if not source.is_file():
+            raise InputError(f"there is no source file {source}", "programs stand behind --, sources before it")
+        if source.suffix not in SOURCE_ENDINGS:
+            raise InputError(
+                f"{source} is no C or C++ source", f"to run it as a program, write `recbulc reproduce -- {source}`"
+            )
+    prepare_out(out)
+    program = out / PROGRAM
+    cxx = any(source.suffix in CXX_ENDINGS for source in sources)
+    code = run_compiler([*COMPILE, *map(str, sources), *options, "-o", str(program)], cxx=cxx)
+    if code:
+        names = ", ".join(map(str, sources))
+        raise InputError(f"{names} cannot be compiled (clang exits with {code})", "see what clang says above")
+    return program.resolve()
