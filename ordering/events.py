@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recbulc.calibration.model import Kind as IntervalKind
+from recbulc.recorders.trace import Trace
+
 IntervalOf = Callable[[int, int], tuple[int, int]]
 Events = NDArray[Any]  # of recorders.events.EVENT
 Ints = NDArray[np.int64]
@@ -31,3 +34,13 @@ class Recording:
     def name(self, thread: int) -> str:
         """Of a thread; its number where nobody named it."""
         return self.names[thread] if self.names else str(thread)
+
+
+def recording_of(trace: Trace, interval: IntervalKind = "sound") -> Recording:
+    """What ordering and solving need of a trace, under the sound or the confident bounds of its clocks."""
+    return Recording(
+        trace.events,
+        lambda x, y: trace.interval(x, y, interval),
+        trace.meta.verdict.how == "deadlock",
+        tuple(thread.name for thread in trace.threads),
+    )

@@ -69,6 +69,7 @@ class Frontier:
         self._expired = expired
         self._lanes = problem.lanes
         self._kinds = [lane.ops.kind.tolist() for lane in problem.lanes]
+        self.unknowns = sum(bool(guards) for lane in self.guards for guards in lane)  # operations with open conflicts
 
     def run(self, hand_on: Callable[[Stuck], list[int] | None] = lambda _: None) -> list[int]:
         """The whole order, as thread numbers; `hand_on` may say how a stuck window goes on, from its start."""

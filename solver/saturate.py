@@ -38,9 +38,10 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Saturated:
-    """What came of it. constraints are reads-from choices: before and after looking at stamps and values."""
+    """What came of it: choices of a write for a read, all that there are and those left; and reads with several left."""
 
     rounds: int
+    choices: int
     candidates: int
     open_reads: int
 
@@ -67,7 +68,17 @@ def saturate(problem: Problem, expired: Callable[[], bool] = lambda: False) -> S
             break
         close(bounds, nodes)
     counts = [part.count for part in found]
-    return Saturated(turn, int(sum(part.sum() for part in counts)), int(sum((part > 1).sum() for part in counts)))
+    candidates, open_reads = int(sum(part.sum() for part in counts)), int(sum((part > 1).sum() for part in counts))
+    return Saturated(turn, _choices(visits), candidates, open_reads)
+
+
+def _choices(visits: Visits) -> int:
+    """Of a write, or the initial contents, to the same cell, for every read: as if nothing were known."""
+    cells = 1 + max((int(part.cell[-1]) for part in (*visits.reads, *visits.writes) if len(part.cell)), default=-1)
+    writes = np.ones(cells, np.int64)
+    for part in visits.writes:
+        writes += np.bincount(part.cell, minlength=cells)
+    return int(sum(writes[part.cell].sum() for part in visits.reads))
 
 
 def find_candidates(visits: Visits, bounds: list[Ints], t: int) -> Candidates:
