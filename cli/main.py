@@ -26,7 +26,7 @@ class Command(Protocol):
 
 
 COMPILERS = {"cc": "The C compiler: builds programs that can be recorded.", "c++": "The same for C++."}
-COMMANDS = ("doctor", "calibrate", "stability", "record", "trace")
+COMMANDS = ("doctor", "calibrate", "stability", "record", "trace", "order", "solve", "replay", "reproduce")
 
 
 def load_commands() -> dict[str, Command]:

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from recbulc.cli.console import Speaker, add_common, speaker_of
-from recbulc.cli.record import verdict_of
+from recbulc.cli.program import verdict_of
 from recbulc.errors import InputError
 from recbulc.recorders.events import Flag, Input, Kind
 from recbulc.recorders.trace import Trace, kind_name

@@ -18,7 +18,7 @@ from recbulc.ordering.sync import find_sections, initialised_again, node_places,
 from recbulc.recorders.events import Kind
 
 
-class ClocksClash(RecbulcError):
+class ClocksClashError(RecbulcError):
     """Stamps and synchronisation contradict each other."""
 
 
@@ -80,7 +80,7 @@ def partial_order(recording: Recording, *, stamps: bool = True) -> PartialOrder:
         while order_sections(rows, nodes, sections, last_if_open=last_if_open):
             close(rows, nodes)
     except Contradiction as found:
-        raise ClocksClash(
+        raise ClocksClashError(
             f"the stamps contradict the synchronisation: {describe_cycle(threads, found.cycle, recording)}",
             "the clocks moved while recording, or the interval is too narrow: use --interval sound, calibrate and "
             "record again",

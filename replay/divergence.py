@@ -18,8 +18,9 @@ Locate = Callable[[int], Site | None]  # a site of the program that ran, by its 
 
 
 class Reason(IntEnum):
-    """rb_divergence_reason of rb_replay.h."""
+    """rb_divergence_reason of rb_replay.h; LACKING is found without a run."""
 
+    LACKING = 0
     ACCESS = 1
     CALL = 2
     PLACE = 3
@@ -94,6 +95,10 @@ class Namer:
         expected = self._expected(culprit, undone.get(culprit, len(self.lists[culprit])))
         name = self.schedule.threads[culprit].name
         return Divergence(Reason.STILL, name, undone.get(culprit, len(self.lists[culprit])), expected, found)
+
+    def lacking(self, thread: str, position: int, op: Op) -> Divergence:
+        """An operation that another build cannot make."""
+        return Divergence(Reason.LACKING, thread, position, self.op(op), "no such place in this build")
 
     def op(self, op: Op) -> str:
         """`READ at f (a.c:12), execution 3`."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from recbulc.recorders.runner import Launch
+from recbulc.recorders.runner import Launch, find_program
+from recbulc.recorders.sitetable import load_site_table
 from recbulc.replay.compile import ACCESSES, has_place
 from recbulc.replay.divergence import Locate
 from recbulc.schedule import Op, Schedule, Site
@@ -38,6 +39,15 @@ def rebuilt(schedule: Schedule, launch: Launch, there: Sequence[Site]) -> Rebuil
     """A schedule's sites in the program of `launch`, whose sites are `there`."""
     by_number = {site.number: site for site in there}
     return Rebuilt(launch, match_sites(schedule.sites, there), by_number.get)
+
+
+def find_rebuilt(schedule: Schedule, command_line: Sequence[str]) -> Rebuilt:
+    """The program that a command line names, in the recorded environment; the sites are those of its own file."""
+    cwd = Path.cwd()
+    program = find_program(command_line[0], cwd)
+    table = load_site_table(program)
+    launch = Launch(program, tuple(command_line), schedule.env, cwd, schedule.stdin)
+    return rebuilt(schedule, launch, [table.schedule_site(number) for number in range(1, len(table) + 1)])
 
 
 def first_lacking(schedule: Schedule, numbers: Mapping[int, int]) -> Lacking | None:

@@ -22,7 +22,7 @@ from recbulc.recorders.runner import Launch, OnOutput, Runner, RunResult
 from recbulc.recorders.verdict import FailIf, describe
 from recbulc.replay.compile import Compiled, compile_schedule
 from recbulc.replay.divergence import Divergence, Locate, Namer, positions_of
-from recbulc.replay.rebuild import Rebuilt
+from recbulc.replay.rebuild import Rebuilt, first_lacking
 from recbulc.schedule import Schedule, Verdict, build_id_of
 
 LEAST_TIMEOUT_S = 10.0  # of runs that are not to time out: gates cost time on a busy machine
@@ -51,7 +51,7 @@ class ReplayRun:
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """All runs of a schedule."""
+    """All runs of a schedule; none where another build lacks a place that it names (first_divergence says which)."""
 
     runs: int
     failed: int
@@ -64,6 +64,8 @@ class ReplayResult:
     def verdict(self) -> Word:
         """`failed` when all did; else what the others did, the worst first."""
         words = {run.word for run in self.verdicts}
+        if not words:
+            return "unreachable"
         if words == {"failed"} or ("failed" in words and self.rebuilt):
             return "failed"
         if "diverged" in words:
@@ -170,6 +172,9 @@ def replay(
     """Run it `times` times; `rebuilt` is another build of the program (see recbulc.replay.rebuild)."""
     if times < 1:
         raise InputError(f"{times} replays", "give --times a number from 1")
+    if rebuilt and (lacking := first_lacking(schedule, rebuilt.numbers)):
+        missing = Namer(schedule, (), rebuilt.locate).lacking(lacking.thread, lacking.position, lacking.op)
+        return ReplayResult(runs=0, failed=0, diverged=0, first_divergence=missing, verdicts=(), rebuilt=True)
     runs: list[ReplayRun] = []
     with Replayer(schedule, rebuilt=rebuilt, library=library) as replayer:
         for _ in range(times):

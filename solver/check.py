@@ -23,7 +23,7 @@ LEAVE = (Kind.MUTEX_UNLOCK, Kind.SPIN_UNLOCK, Kind.RW_UNLOCK)
 
 
 class Walk:
-    """One walk; `complaints` says what does not fit. `external` and `relaxed` are (thread, event) that may be unexplained."""
+    """One walk; `complaints` says what does not fit. `external`, `relaxed`: (thread, event) that may be unexplained."""
 
     def __init__(
         self, recording: Recording, order: Sequence[Step], external: Collection[tuple[int, int]] = (),
@@ -131,7 +131,7 @@ class Walk:
             else:
                 self._memory[self._bytes[place]] = value
 
-    def _call(self, t: int, e: int, part: int, kind: int, thing: int, value: int, old: int) -> None:  # noqa: PLR0912
+    def _call(self, t: int, e: int, part: int, kind: int, thing: int, value: int, old: int) -> None:  # noqa: PLR0912, PLR0915
         if kind in ENTER:
             if value in (0, EOWNERDEAD):
                 self._enter(t, e, thing)

@@ -38,7 +38,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Saturated:
-    """What came of it: choices of a write for a read, all that there are and those left; and reads with several left."""
+    """What came of it: choices of a write for a read, all there are and those left; and reads with several left."""
 
     rounds: int
     choices: int

@@ -15,7 +15,7 @@ from recbulc.calibration.model import Kind as IntervalKind
 from recbulc.ordering.closure import Contradiction
 from recbulc.ordering.conflicts import count_conflicts
 from recbulc.ordering.events import Recording, recording_of
-from recbulc.ordering.order import ClocksClash, describe_cycle, partial_order
+from recbulc.ordering.order import ClocksClashError, describe_cycle, partial_order
 from recbulc.recorders.trace import Trace
 from recbulc.schedule import Schedule
 from recbulc.solver.check import Step, check_order
@@ -117,7 +117,7 @@ def find_order(
 
     try:
         known = partial_order(recording, stamps=timestamps)
-    except ClocksClash as found:
+    except ClocksClashError as found:
         return Found("unsat", Figures(build_seconds=time.monotonic() - start), why=found.what)
     problem = build_problem(known, recording, stamped=timestamps)
     conflicts = count_conflicts(known.cells, known.bounds, [np.zeros(len(ops), np.int64) for ops in known.threads])

@@ -1,4 +1,4 @@
-"""All stages in a row: record until it fails, order, solve, replay (ReCBuLC Fig. 1). The one module that knows them all.
+"""All stages in a row: record until it fails, order, solve, replay (ReCBuLC Fig. 1). The one module that knows them.
 
 Every stage can be the last: `Reproduction.stopped_at` and `why` say which and why, and everything found before is kept.
 A recording that cannot be solved or replayed is not the end where the budget allows for another.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from recbulc.errors import InputError, RecbulcError
+from recbulc.ordering.events import recording_of
 from recbulc.ordering.order import OrderReport, order
 from recbulc.recorders.build import run_compiler
 from recbulc.recorders.clocks import ClockWatch
@@ -26,7 +27,7 @@ from recbulc.recorders.runner import Launch
 from recbulc.recorders.verdict import FailIf
 from recbulc.replay.replay import ReplayResult, ReplayRun, replay
 from recbulc.schedule import Schedule, Verdict
-from recbulc.solver.solve import Solution, recording_of, solve
+from recbulc.solver.solve import Solution, solve
 
 PROGRAM = "program"
 OURS = re.compile(rf"{PROGRAM}|(trace|schedule)(-\d)?(\.json)?|\..*\.partial")  # what may be in a directory of ours
