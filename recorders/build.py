@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -20,8 +21,10 @@ from recbulc.recorders.instrument.rewrite import instrument
 
 LEVEL_ENVIRONMENT = "RECBULC_LEVEL"
 LEVELS = frozenset({"SYNC", "FUNC", "LOOP", "FUNCLOOP", "RW"})  # all of them are in every program we build
+_DEBUG_LEVEL = re.compile(r"-g(gdb|line-tables-only|mlt)?[0-3]?$|-gdwarf(-\d)?$")
 STRINGS = Path(__file__).parent / "strings" / "rb_string.c"
 
+_RELOCATABLE = frozenset({"-r", "-Wl,-r", "--relocatable", "-Wl,--relocatable"})
 _TO_IR = ("-fno-vectorize", "-fno-slp-vectorize", "-mno-red-zone", "-S", "-emit-llvm")
 _FROM_IR = ("-Qunused-arguments", "-w", "-Xclang", "-disable-llvm-passes", "-c")
 
@@ -88,7 +91,7 @@ class _Build:
                 words.append(target)
             else:
                 words.append(item.path)
-        if "-r" not in words:
+        if not _RELOCATABLE & {*words}:
             words.append(str(strings_object(self.compiler)))
         output = ["-o", self.line.output] if self.line.output else []
         return _call([*self.compiler.driver(cxx=self.cxx), "-Qunused-arguments", *words, *output])
@@ -104,7 +107,7 @@ class _Build:
             self.compiler,
             source,
             target,
-            to_ir=[*quiet, "-fno-omit-frame-pointer", *options, *self.line.dependency_options(source.path, target)],
+            to_ir=[*quiet, "-fno-omit-frame-pointer", *options, *self.line.dependency_options(source.path)],
             from_ir=["-fno-omit-frame-pointer", *self.line.codegen_options()],
             command=self.line.arguments,
             directory=self.directory,
@@ -131,13 +134,18 @@ def compile_source(
 ) -> None:
     """One source to one object with sites; raises what `run_compiler` turns into clang's exit code."""
     driver = compiler.driver(cxx=cxx)
-    plain, probed, meta = (directory / f"{Path(target).name}{end}" for end in (".plain.ll", ".ll", ".meta"))
+    plain, probed, meta = (directory / name for name in ("plain.ll", "sites.ll", "meta"))
     code = _call([*driver, *to_ir, *_debug(to_ir), *_TO_IR, "-o", str(plain), "-x", source.language, source.path])
     if code:
         raise _Failed(code)
     ir = plain.read_text(encoding="utf-8", errors="surrogateescape")
     system = tuple(value for option, value in pairwise(to_ir) if option == "-isystem")
-    instrumented = instrument(ir, (*compiler.system, *system))
+    try:
+        instrumented = instrument(ir, (*compiler.system, *system))
+    except (ValueError, AssertionError, LookupError) as error:
+        raise RecbulcError(
+            f"{source.path} became IR that recbulc cannot read: {error}", f"please report it, with {compiler.name}'s IR"
+        ) from error
     identity = object_id(ir, command, str(Path.cwd()))
     meta.write_bytes(
         pack(
@@ -152,8 +160,11 @@ def compile_source(
     )
     text = instrumented.finish(identity, str(meta))
     probed.write_text(text, encoding="utf-8", errors="surrogateescape")
-    code = _call([*driver, *from_ir, *_FROM_IR, "-o", target, "-x", "ir", str(probed)])
+    to_object = [*driver, *from_ir, *_FROM_IR, "-o", target, "-x", "ir"]
+    code = _call([*to_object, str(probed)])
     if code:
+        if subprocess.run([*to_object, str(plain)], capture_output=True, check=False).returncode:
+            raise _Failed(code)  # nor without sites: the source's inline assembly, or a target that cannot be written
         raise RecbulcError(
             f"clang did not accept the code with sites that was made of {source.path}",
             "please report it, with the source and this output",
@@ -162,8 +173,8 @@ def compile_source(
 
 def _debug(options: list[str]) -> list[str]:
     """Sites need lines: -g, unless some other kind of it is asked for."""
-    asked = [option for option in options if option.startswith("-g")]
-    return [] if asked and asked[-1] not in ("-g0", "-ggdb0") and not asked[-1].startswith("-gcc") else ["-g"]
+    asked = [option for option in options if _DEBUG_LEVEL.match(option)]
+    return [] if asked and not asked[-1].endswith("0") else ["-g"]
 
 
 def strings_object(compiler: Compiler) -> Path:

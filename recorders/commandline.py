@@ -7,6 +7,8 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from recbulc.errors import InputError
+
 LEVEL_OPTION = "--recbulc-level="
 
 # fmt: off
@@ -49,6 +51,9 @@ _ALONE = frozenset({
     "-dumpversion", "-dumpmachine", "--help", "--precompile", "-fdriver-only",
 })
 # fmt: on
+_DROPPED = ("-flto", "-fno-lto", "-ffat-lto-objects", "-fwhole-program-vtables", "-gsplit-dwarf")
+_ASKING = ("-print-", "--print-", "--help")
+_ASSEMBLING = ("-Wa,", "-Xassembler")
 _LINK_ONLY = ("-Wl,", "-l", "-L", "-Xlinker", "-z", "-rpath", "-T", "-u", "-e")
 _PREPROCESSING = ("-D", "-U", "-I", "-i", "-M", "-W", "-std", "--std", "-pedantic", "-Xclang", "-Xpreprocessor", "-w")
 
@@ -89,18 +94,24 @@ class CommandLine:
 
     def compile_options(self) -> list[str]:
         """What the step from source to IR gets."""
-        return [word for option in self.options if not _is_link_only(option) for word in option]
+        return [
+            word
+            for option in self.options
+            if not _is_link_only(option) and not option[0].startswith(_ASSEMBLING)
+            for word in option
+        ]
 
     def codegen_options(self) -> list[str]:
         """What the step from IR to object gets."""
         return [
             word
             for option in self.options
-            if not _is_link_only(option) and not option[0].startswith(_PREPROCESSING)
+            if not _is_link_only(option)
+            and (option[0].startswith(_ASSEMBLING) or not option[0].startswith(_PREPROCESSING))
             for word in option
         ]
 
-    def dependency_options(self, source: str, target: str) -> list[str]:
+    def dependency_options(self, source: str) -> list[str]:
         """-M options that say what clang would have chosen by itself, had it written the object directly."""
         names = {option[0] for option in self.options}
         if not names & {"-MD", "-MMD"} and not any(n.startswith(("-Wp,-MD", "-Wp,-MMD")) for n in names):
@@ -110,7 +121,7 @@ class CommandLine:
             stem = self.output if self.output else Path(source).name
             added += ["-MF", os.path.splitext(stem)[0] + ".d"]  # noqa: PTH122 (an argument, not a path of ours)
         if not any(name.startswith(("-MT", "-MQ")) for name in names):
-            added += ["-MQ", target]
+            added += ["-MQ", self.output or f"{Path(source).stem}.o"]
         return added
 
 
@@ -118,37 +129,50 @@ def parse(arguments: list[str], *, cxx: bool) -> CommandLine:
     """Take a command line apart; response files are opened."""
     line = CommandLine(arguments)
     words = _expand(arguments)
+    files = []
+    if "--" in words:
+        end = words.index("--")
+        words, files = words[:end], words[end + 1 :]
     language = ""
     at = 0
     while at < len(words):
         word = words[at]
-        at += 1
+        option, value, taken = _valued(words, at)
+        at += taken
         if word.startswith(LEVEL_OPTION):
             line.level = word.removeprefix(LEVEL_OPTION)
         elif word == "-" or not word.startswith("-"):
             line.items.append(Input(word, language or _language(word, cxx=cxx)))
         elif word == "-c":
             line.is_compile = True
-        elif word in _WITH_VALUE and at < len(words):
-            value = words[at]
-            at += 1
-            if word == "-o":
-                line.output = value
-            elif word == "-x":
-                language = "" if value == "none" else value
-            else:
-                line.items.append((word, value))
-        elif word.startswith("-o") and not word.startswith("-objc"):
-            line.output = word[2:]
-        elif word.startswith("-x") and word != "-x":
-            language = "" if word == "-xnone" else word[2:]
-        elif not word.startswith("-flto") and word != "-ffat-lto-objects":
-            line.is_alone |= word in _ALONE or word.startswith(("-print-", "--print-", "--help"))
+        elif option == "-o":
+            line.output = value
+        elif option == "-x":
+            language = "" if value == "none" else value
+        elif option:
+            line.items.append((option, value))
+        elif not word.startswith(_DROPPED):
+            # an option whose value is missing: clang says so
+            line.is_alone |= word in _ALONE or word in _WITH_VALUE or word.startswith(_ASKING)
             line.items.append((word,))
+    for file in files:
+        path = f"./{file}" if file.startswith("-") else file
+        line.items.append(Input(path, language or _language(path, cxx=cxx)))
     sources = [item for item in line.inputs if item.is_source]
     other = any(item.language and not item.is_source for item in line.inputs)  # headers, other languages
-    line.is_alone |= not line.inputs or other or (line.is_compile and bool(line.output) and len(sources) > 1)
+    line.is_alone |= not line.inputs or other
+    line.is_alone |= line.is_compile and (not sources or (bool(line.output) and len(sources) > 1))
     return line
+
+
+def _valued(words: list[str], at: int) -> tuple[str, str, int]:
+    """The option there, its value, and how many words that is; "" for an option that is one word."""
+    word = words[at]
+    if word in _WITH_VALUE and at + 1 < len(words):
+        return word, words[at + 1], 2
+    if len(word) > 2 and word.startswith(("-o", "-x")) and not word.startswith("-objc"):
+        return word[:2], word[2:], 1
+    return "", "", 1
 
 
 def _language(path: str, *, cxx: bool) -> str:
@@ -167,7 +191,12 @@ def _expand(words: list[str]) -> list[str]:
     for word in words:
         file = Path(word[1:])
         if word.startswith("@") and len(word) > 1 and file.is_file():
-            expanded += _expand(shlex.split(file.read_text(errors="surrogateescape")))
+            try:
+                expanded += _expand(shlex.split(file.read_text(encoding="utf-8", errors="surrogateescape")))
+            except ValueError as error:
+                raise InputError(f"the response file {file} is damaged: {error}", "close its quotes") from None
+            except RecursionError:
+                raise InputError(f"the response file {file} names itself", "take that out") from None
         else:
             expanded.append(word)
     return expanded

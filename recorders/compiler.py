@@ -54,7 +54,10 @@ def find_compiler() -> Compiler:
 
 def _checked(path: str) -> Compiler | None:
     """A clang that says it is new enough."""
-    told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    try:
+        told = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace", check=False).stdout
+    except OSError:  # no program for this machine
+        return None
     version = _VERSION.search(told)
     return _clang(path, f"clang {version[1]}") if version and int(version[1]) >= OLDEST else None
 

@@ -145,7 +145,12 @@ def load_site_table(program: Path) -> SiteTable:
                     sections[name] = (section.data(), section["sh_addr"])
     except ELFError as error:
         raise InputError(f"{program} is no ELF program ({error})", "name the program itself, not a script") from None
-    return _build(program, hashlib.sha256(content).hexdigest(), sections)
+    except Exception as error:  # pyelftools lets whatever it meets in damaged headers through
+        raise InputError(f"{program} is a damaged ELF file ({error!r})", _REBUILD) from None
+    try:
+        return _build(program, hashlib.sha256(content).hexdigest(), sections)
+    except (ValueError, IndexError, OverflowError) as error:
+        raise InputError(f"the site table of {program} is damaged: {error}", _REBUILD) from None
 
 
 def _build(program: Path, build_id: str, sections: dict[str, tuple[bytes, int]]) -> SiteTable:
@@ -157,8 +162,6 @@ def _build(program: Path, build_id: str, sections: dict[str, tuple[bytes, int]])
         objects = tuple(known[bytes(row["id"]).hex()] for row in linked)
     except KeyError:
         raise InputError(f"the site table of {program} is missing (stripped?)", _REBUILD) from None
-    except ValueError as error:
-        raise InputError(f"the site table of {program} is damaged: {error}", _REBUILD) from None
     functions: dict[str, int] = {"": 0}
     files: dict[str, int] = {"": 0}
     blocks = [np.zeros((1, len(SiteRow.__struct_fields__) + 1), np.uint32)]
@@ -176,6 +179,8 @@ def _build(program: Path, build_id: str, sections: dict[str, tuple[bytes, int]])
         block[:, -1] = index
         blocks.append(block)
     table = np.concatenate(blocks)
+    if not np.isin(table[1:, 0], list(SiteKind)).all():
+        raise ValueError("a site is of no kind")
     columns = {name: table[:, at] for at, name in enumerate((*SiteRow.__struct_fields__, "object"))}
     return SiteTable(
         program=program,

@@ -87,8 +87,8 @@ class AccessWriter:
         text = instruction.text
         if not access.volatile:
             # code generation must neither merge nor drop what was numbered
-            opcode = f"{instruction.opcode} atomic " if access.atomic else f"{instruction.opcode} "
-            text = text.replace(opcode, f"{opcode}volatile ", 1)
+            place = len(text) - len(instruction.operands) + len("atomic ") * access.atomic
+            text = f"{text[:place]}volatile {text[place:]}"
         value = instruction.result if isinstance(access, Load) else access.value
         if value in _UNDEFINED:
             text = text.replace(f"{access.type} {value},", f"{access.type} zeroinitializer,", 1)

@@ -109,6 +109,8 @@ def unpack(section: bytes) -> Iterator[ObjectMeta]:
         if at < 0:
             return
         at += len(MAGIC)
+        if at + _LENGTHS.size > len(section):
+            raise ValueError("the section is cut off")
         document, packed_ir = _LENGTHS.unpack_from(section, at)
         at += _LENGTHS.size
         end = at + document + packed_ir

@@ -73,7 +73,7 @@ def decode(instruction: Instruction) -> Access | None:
     """The access that an instruction makes, None if it makes none."""
     if instruction.opcode not in OPCODES:
         return None
-    _, _, rest = instruction.text.partition(instruction.opcode + " ")
+    rest = instruction.operands
     align = _ALIGN.search(rest)
     alignment = int(align[1]) if align else 1
     parts = split_commas(rest)

@@ -49,6 +49,12 @@ class Instruction:
         return int(match[1]) if match else -1
 
     @property
+    def operands(self) -> str:
+        """What stands behind the opcode (a result may be named like one: `%load = load i32, ptr %p`)."""
+        match = _INSTRUCTION.match(self.text)
+        return self.text[match.end() + 1 :] if match else ""
+
+    @property
     def is_terminator(self) -> bool:
         """Does it end its block?"""
         return self.opcode in TERMINATORS

@@ -14,6 +14,7 @@ _SCALARS = {  # name: (bytes stored, alignment)
     "bfloat": (2, 2),
     "float": (4, 4),
     "double": (8, 8),
+    "x86_mmx": (8, 8),
     "x86_fp80": (10, 16),
     "fp128": (16, 16),
     "ppc_fp128": (16, 16),
