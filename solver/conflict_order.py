@@ -6,18 +6,22 @@ Any order of the rest leads to the same run, so the threads are interleaved anew
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
+
+import numpy as np
 
 from recbulc.recorders.events import Kind
 from recbulc.schedule import Part
-from recbulc.solver.problem import Problem
+from recbulc.solver.problem import Lane, Problem
 
 Where = tuple[int, int]  # thread, operation of its lane
 Waits = tuple[tuple[int, int], ...]  # (thread, how many of its listed operations)
+Resources = tuple[tuple[Hashable, bool], ...]  # what is touched, and is it changed?
 HEAP = "heap"
 LASTS = (Kind.EXIT, Kind.SIGNAL)
 ACCESSES = (Kind.READ, Kind.WRITE, Kind.RMW)
+ACCESS_NUMBERS, FAULT = frozenset(map(int, ACCESSES)), int(Kind.SIGNAL)  # NumPy compares numbers faster than enums
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,11 @@ class ConflictOrder:
 def up_to_failure(problem: Problem, order: list[Where], *, signalled: bool) -> list[Where]:
     """What happened before the process ended, with the calls that never returned where it did not end by itself."""
     ends = (Kind.SIGNAL,) if signalled else LASTS
-    kept = []
-    for t, i in order:
-        kept.append((t, i))
-        if problem.lanes[t].ops.kind[i] in ends:
-            return kept
+    last = [set(lane.ops.of_kind(*ends).tolist()) for lane in problem.lanes]
+    for place, (t, i) in enumerate(order):
+        if i in last[t]:
+            return order[: place + 1]
+    kept = list(order)
     for t, lane in enumerate(problem.lanes):
         if lane.required < len(lane) and lane.ops.part[lane.required] == Part.BLOCKED:
             kept.append((t, lane.required))
@@ -49,55 +53,86 @@ def up_to_failure(problem: Problem, order: list[Where], *, signalled: bool) -> l
 def faulted(problem: Problem, t: int, i: int) -> bool:
     """Is it an access that never ended because its thread got a signal there?"""
     ops = problem.lanes[t].ops
-    return bool(ops.kind[i] in ACCESSES and not ops.ended[i] and i + 1 < len(ops) and ops.kind[i + 1] == Kind.SIGNAL)
+    if ops.ended[i] or i + 1 >= len(ops):
+        return False
+    return int(ops.kind[i]) in ACCESS_NUMBERS and int(ops.kind[i + 1]) == FAULT
 
 
 def reduce_order(problem: Problem, order: list[Where]) -> ConflictOrder:
     """The conflict order of a total order, transitively reduced by vector clocks."""
-    kept = [(t, i) for t, i in order if problem.lanes[t].ops.kind[i] != Kind.THREAD_START]
-    waits = _Reduction(problem, kept).waits
-    return _few_switches(problem, kept, waits)
+    starts = [set(lane.ops.of_kind(Kind.THREAD_START).tolist()) for lane in problem.lanes]
+    kept = [where for where in order if where[1] not in starts[where[0]]]
+    return _few_switches(problem, kept, _Reduction(problem, kept).waits)
 
 
 class _Reduction:
-    """One walk along the order; a clock says how many listed operations of each thread are known to be over."""
+    """One walk along the order; a clock says how many listed operations of each thread are known to be over.
+
+    Places in the order stand for operations: one number each, the later the larger.
+    """
 
     def __init__(self, problem: Problem, order: list[Where]) -> None:
         self.waits: dict[Where, Waits] = {}
-        self._after: list[list[list[int]]] = [[] for _ in problem.lanes]  # the clock after each listed operation
-        self._now = [[0] * len(problem.lanes) for _ in problem.lanes]
-        self._listed: dict[Where, int] = {}
-        self._written: dict[Hashable, Where] = {}
-        self._read: dict[Hashable, dict[int, Where]] = {}
-        place = {where: number for number, where in enumerate(order)}
-        for t, i in order:
-            kind = int(problem.lanes[t].ops.kind[i])
-            found = self._conflicting(problem, t, i)
-            if kind in LASTS or faulted(problem, t, i):
-                self.waits[t, i] = self._all_before(t)
+        lanes = problem.lanes
+        self._thread = [t for t, _ in order]
+        self._listed = [0] * len(order)
+        self._after: list[list[list[int]]] = [[] for _ in lanes]  # the clock after each listed operation
+        self._now = [[0] * len(lanes) for _ in lanes]
+        self._written: dict[Hashable, int] = {}
+        self._read: dict[Hashable, dict[int, int]] = {}
+        calls = [_calls(problem, t) for t in range(len(lanes))]
+        finals = [_finals(problem, t) for t in range(len(lanes))]
+        children = [_children(problem, t) for t in range(len(lanes))]
+        for place, where in enumerate(order):
+            t, i = where
+            found = self._conflicting(lanes[t], where, place, calls[t].get(i, ()), where in problem.external)
+            if i in finals[t]:
+                self.waits[where] = self._all_before(t)
             else:
-                self.waits[t, i] = self._needed(t, sorted(found, key=place.__getitem__, reverse=True))
-            clock = self._now[t]
-            self._listed[t, i] = len(self._after[t])
-            clock[t] = len(self._after[t]) + 1
-            self._after[t].append(list(clock))
-            if kind == Kind.CREATE:
-                child = int(problem.lanes[t].ops.events["value"][i])
-                if child < len(self._now):
-                    self._now[child] = [max(pair) for pair in zip(self._now[child], clock, strict=True)]
+                self.waits[where] = self._needed(t, found) if found else ()
+            clock, after = self._now[t], self._after[t]
+            self._listed[place] = len(after)
+            clock[t] = len(after) + 1
+            after.append(clock.copy())
+            if i in children[t]:
+                child = children[t][i]
+                self._now[child] = [max(pair) for pair in zip(self._now[child], clock, strict=True)]
 
-    def _conflicting(self, problem: Problem, t: int, i: int) -> set[Where]:
-        found: set[Where] = set()
-        for what, writes in resources(problem, t, i):
-            last = self._written.get(what)
-            if last is not None and last[0] != t:
-                found.add(last)
-            if writes:
-                found.update(where for u, where in self._read.pop(what, {}).items() if u != t)
-                self._written[what] = (t, i)
+    def _conflicting(self, lane: Lane, where: Where, place: int, calls: Resources, external: bool) -> list[int]:
+        """The last operations of other threads that it conflicts with, by place; and it is the last of its own now."""
+        t, i = where
+        found: list[int] = []
+        threads, written, read = self._thread, self._written, self._read
+        for cell, _ in lane.reads[i]:
+            last = written.get(cell)
+            if last is not None and threads[last] != t:
+                found.append(last)
+            if external:
+                self._change(cell, t, place, found)
+            elif cell in read:
+                read[cell][t] = place
             else:
-                self._read.setdefault(what, {})[t] = (t, i)
+                read[cell] = {t: place}
+        for cell, _ in lane.writes[i]:
+            self._change(cell, t, place, found)
+        for what, writes in calls:
+            if writes:
+                self._change(what, t, place, found)
+            else:
+                last = written.get(what)
+                if last is not None and threads[last] != t:
+                    found.append(last)
+                read.setdefault(what, {})[t] = place
         return found
+
+    def _change(self, what: Hashable, t: int, place: int, found: list[int]) -> None:
+        last = self._written.get(what)
+        if last is not None and self._thread[last] != t:
+            found.append(last)
+        readers = self._read.pop(what, None)
+        if readers:
+            found.extend(other for u, other in readers.items() if u != t)
+        self._written[what] = place
 
     def _all_before(self, t: int) -> Waits:
         clock, mine = self._now[t], []
@@ -107,50 +142,75 @@ class _Reduction:
                 clock[u] = len(done)
         return tuple(mine)
 
-    def _needed(self, t: int, latest_first: list[Where]) -> Waits:
+    def _needed(self, t: int, found: list[int]) -> Waits:
+        """Of these, the latest first, what does not follow from the others and from what was known."""
         clock, mine = self._now[t], []
-        for u, j in latest_first:
-            count = self._listed[u, j] + 1
+        for place in sorted(found, reverse=True) if len(found) > 1 else found:
+            u = self._thread[place]
+            count = self._listed[place] + 1
             if clock[u] < count:
                 mine.append((u, count))
                 for v, other in enumerate(self._after[u][count - 1]):
-                    clock[v] = max(clock[v], other)
+                    if other > clock[v]:  # noqa: PLR1730 (max() is slower)
+                        clock[v] = other
         return tuple(mine)
 
 
-def resources(problem: Problem, t: int, i: int) -> Iterator[tuple[Hashable, bool]]:
-    """What an operation touches, and whether it changes it."""
-    lane = problem.lanes[t]
-    kind, part = int(lane.ops.kind[i]), int(lane.ops.part[i])
-    external = (t, i) in problem.external
-    for cell, _ in lane.reads[i]:
-        yield cell, external
-    for cell, _ in lane.writes[i]:
-        yield cell, True
-    if kind in ACCESSES:
-        return
+def _calls(problem: Problem, t: int) -> dict[int, Resources]:
+    """What the calls of a thread touch beside cells, and whether they change it."""
+    ops = problem.lanes[t].ops
+    places = np.flatnonzero(~np.isin(ops.kind, ACCESSES))
+    events = ops.events[places]
+    columns = (ops.kind[places], ops.part[places], events["object"], events["value"], events["old"])
+    found = {}
+    for i, kind, part, thing, value, old in zip(places.tolist(), *(c.tolist() for c in columns), strict=True):
+        touched = _resources(t, kind, part, thing, value, old)
+        if touched:
+            found[i] = touched
+    return found
+
+
+def _resources(t: int, kind: int, part: int, thing: int, value: int, old: int) -> Resources:
     if kind in (Kind.MALLOC, Kind.FREE):
-        yield HEAP, True
-    elif kind in (Kind.CREATE, Kind.THREAD_END):
-        yield ("thread", t if kind == Kind.THREAD_END else int(lane.ops.events["value"][i])), True
-    elif kind == Kind.JOIN and part != Part.BLOCKED:
-        yield ("thread", int(lane.ops.events["value"][i])), True
-    elif Kind.MUTEX_LOCK <= kind <= Kind.BARRIER_INIT:
+        return ((HEAP, True),)
+    if kind in (Kind.CREATE, Kind.THREAD_END):
+        return ((("thread", t if kind == Kind.THREAD_END else value), True),)
+    if kind == Kind.JOIN and part != Part.BLOCKED:
+        return ((("thread", value), True),)
+    if Kind.MUTEX_LOCK <= kind <= Kind.BARRIER_INIT:
         changes = part != Part.BLOCKED
-        yield ("object", int(lane.ops.object[i])), changes
-        if kind == Kind.COND_WAIT:
-            yield ("object", int(lane.ops.events["old"][i])), changes
+        own = (("object", thing), changes)
+        return (own, (("object", old), changes)) if kind == Kind.COND_WAIT else (own,)
+    return ()
+
+
+def _finals(problem: Problem, t: int) -> set[int]:
+    """The operations that come after everything before them: what ended the process, or its thread by a fault."""
+    ops = problem.lanes[t].ops
+    ends = set(ops.of_kind(*LASTS).tolist())
+    return ends | {i for i in np.flatnonzero(~ops.ended).tolist() if faulted(problem, t, i)}
+
+
+def _children(problem: Problem, t: int) -> dict[int, int]:
+    """Which operation of a thread created which."""
+    ops = problem.lanes[t].ops
+    places = ops.of_kind(Kind.CREATE)
+    pairs = zip(places.tolist(), ops.events["value"][places].tolist(), strict=True)
+    return {i: child for i, child in pairs if child < len(problem.lanes)}
 
 
 def _few_switches(problem: Problem, order: list[Where], waits: dict[Where, Waits]) -> ConflictOrder:
     """Stay with a thread while it can go on, then with the one whose next operation came first."""
     lists: list[list[Where]] = [[] for _ in problem.lanes]
-    place = {where: number for number, where in enumerate(order)}
+    places: list[list[int]] = [[] for _ in problem.lanes]
     begins: dict[int, tuple[int, int]] = {}  # thread: who created it, and how many operations that is
-    for t, i in order:
+    children = [_children(problem, t) for t in range(len(problem.lanes))]
+    for place, (t, i) in enumerate(order):
         lists[t].append((t, i))
-        if problem.lanes[t].ops.kind[i] == Kind.CREATE:
-            begins.setdefault(int(problem.lanes[t].ops.events["value"][i]), (t, len(lists[t])))
+        places[t].append(place)
+        if i in children[t]:
+            begins.setdefault(children[t][i], (t, len(lists[t])))
+    needs = [[waits[where] for where in mine] for mine in lists]
     done = [0] * len(lists)
     result: list[Where] = []
     switches = 0
@@ -161,13 +221,18 @@ def _few_switches(problem: Problem, order: list[Where], waits: dict[Where, Waits
             return False
         if not done[t] and t in begins and done[begins[t][0]] < begins[t][1]:
             return False
-        return all(done[u] >= count for u, count in waits[lists[t][done[t]]])
+        return all(done[u] >= count for u, count in needs[t][done[t]])
 
     while len(result) < len(order):
         if not ready(thread):
             able = [t for t in range(len(lists)) if ready(t)]
-            thread = min(able, key=lambda t: place[lists[t][done[t]]])
+            thread = min(able, key=lambda t: places[t][done[t]])
             switches += 1
-        result.append(lists[thread][done[thread]])
-        done[thread] += 1
+        first = place = done[thread]
+        mine, end = needs[thread], len(needs[thread])
+        place += 1
+        while place < end and not mine[place]:
+            place += 1
+        result.extend(lists[thread][first:place])
+        done[thread] = place
     return ConflictOrder(result, waits, switches)
