@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import signal
 
-from recbulc.schedule import Access, Schedule, Verdict
+from recbulc.schedule import Access, Schedule, ShownBy, Verdict
 
 WIDE = 1 << 16  # values from here on are more readable in hexadecimal
+
+SHOWN = {
+    ShownBy.TRACE: "nothing fixes their order, and the value that was read led to the failure",
+    ShownBy.FLIP: "nothing fixes their order: in the other order, with all else as it was before, every run passes",
+    ShownBy.PASSING_RUN: "nothing fixes their order: in runs that pass, the write comes first",
+    ShownBy.PATTERN: "nothing fixes their order; that the failure comes of it is likely, and was not tried",
+}
 
 DOES = {
     "read": "reads",
@@ -58,7 +65,7 @@ def racing_sentences(schedule: Schedule) -> list[str]:
     elif title == "lost signal":
         lines.append("  nobody was waiting when the signal came, and none comes after")
     else:
-        lines.append("  nothing fixes their order, and the failure depends on it")
+        lines.append(f"  {SHOWN[schedule.shown_by]}")
     return lines
 
 

@@ -17,7 +17,7 @@ from recbulc.schedule import Access, Op, Part, Schedule, Verdict
 AROUND = 3  # rows kept on either side of one that matters
 ROWS = 40  # shown at most before rows far from what matters are left out
 
-SILENT = frozenset({Kind.THREAD_START, Kind.THREAD_END, Kind.INPUT, Kind.MALLOC, Kind.EXIT, Kind.LOST})
+SILENT = frozenset({Kind.THREAD_START, Kind.THREAD_END, Kind.INPUT, Kind.MALLOC, Kind.EXIT, Kind.SIGNAL, Kind.LOST})
 RACING_KINDS = {  # how an Access of a racing pair calls what an event is
     "read": frozenset({Kind.READ}),
     "write": frozenset({Kind.WRITE, Kind.FREE, Kind.RMW}),

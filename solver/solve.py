@@ -18,12 +18,15 @@ from recbulc.ordering.events import Recording, recording_of
 from recbulc.ordering.order import ClocksClashError, describe_cycle, partial_order
 from recbulc.recorders.trace import Trace
 from recbulc.schedule import Schedule
-from recbulc.solver.check import Step, check_order
+from recbulc.solver.check import Step, check_order, check_stamps
 from recbulc.solver.conflict_order import Where, reduce_order, up_to_failure
-from recbulc.solver.frontier import Frontier, Stuck
+from recbulc.solver.encode_terms import Before
+from recbulc.solver.frontier import MOST_DEAD_ENDS, Frontier, Stuck
 from recbulc.solver.problem import Problem, build_problem
+from recbulc.solver.racing import Race, find_race
 from recbulc.solver.saturate import saturate
 from recbulc.solver.writing import write_schedule
+from recbulc.solver.z3_windows import Clash, Windows
 
 Status = Literal["sat", "unsat", "timeout", "unsupported"]
 Engine = Literal["frontier", "z3"]
@@ -33,6 +36,7 @@ Engine = Literal["frontier", "z3"]
 class Figures:
     """`unknowns`: operations whose place among conflicting ones is open after saturation. `constraints`: choices of a
     write for a read; before: of all writes to what it read, after: of those left by stamps, order and values.
+    `windows`: how many stretches z3 settled, and `z3_seconds` how long it worked on those and others.
     """
 
     accesses: int = 0
@@ -42,17 +46,20 @@ class Figures:
     build_seconds: float = 0.0
     solve_seconds: float = 0.0
     ordered_fraction: float = 0.0
+    windows: int = 0
+    z3_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Found:
-    """An order of all operations that explains a recording, or why there is none."""
+    """An order of all operations that explains a recording, or why there is none and which operations `clash`."""
 
     status: Status
     figures: Figures
     problem: Problem | None = None
     order: tuple[Where, ...] = ()
     why: str = ""
+    clash: tuple[Where, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,8 +79,11 @@ class Solution:
     build_seconds: float = 0.0
     solve_seconds: float = 0.0
     ordered_fraction: float = 0.0
+    windows: int = 0
+    z3_seconds: float = 0.0
     external: tuple[str, ...] = ()
     switches: int = 0
+    race: Race = Race()
     why: str = ""
 
 
@@ -91,15 +101,17 @@ def solve(
         return Solution("unsupported", why=f"the log of thread {lost[0]} could not grow: the rest of it is missing")
     recording = recording_of(trace, interval)
     found = find_order(recording, timestamps=timestamps, timeout_s=timeout_s, engine=engine)
-    solution = Solution(found.status, why=found.why, **vars(found.figures))
+    solution = Solution(found.status, why=found.why + describe_sites(trace, found), **vars(found.figures))
     if found.status != "sat" or found.problem is None:
         return solution
     start = time.monotonic()
     signalled = trace.meta.verdict.how == "signal"
     reduced = reduce_order(found.problem, up_to_failure(found.problem, list(found.order), signalled=signalled))
+    race = find_race(trace, found.problem, reduced)
     return replace(
         solution,
-        schedule=write_schedule(trace, found.problem, reduced),
+        schedule=write_schedule(trace, found.problem, reduced, race),
+        race=race,
         external=external_writes(trace, found.problem),
         switches=reduced.switches,
         solve_seconds=solution.solve_seconds + time.monotonic() - start,
@@ -107,9 +119,17 @@ def solve(
 
 
 def find_order(
-    recording: Recording, *, timestamps: bool = True, timeout_s: float = 60.0, engine: Engine = "frontier"
+    recording: Recording,
+    *,
+    timestamps: bool = True,
+    timeout_s: float = 60.0,
+    engine: Engine = "frontier",
+    dead_ends: int = MOST_DEAD_ENDS,
 ) -> Found:
-    """An order of the operations of a recording, checked."""
+    """An order of the operations of a recording, checked.
+
+    The frontier search hands a window to z3 after so many `dead_ends`; engine "z3" asks z3 for everything at once.
+    """
     start = time.monotonic()
 
     def expired() -> bool:
@@ -129,18 +149,31 @@ def find_order(
         figures = replace(figures, build_seconds=time.monotonic() - start)
         frontier = Frontier(problem, expired)
         figures = replace(figures, unknowns=frontier.unknowns)
-        order = as_order(frontier.run())
+        windows = Windows(frontier, start + timeout_s)
+        way = windows.settle_all() if engine == "z3" else frontier.run(windows.settle, dead_ends)
     except Contradiction as found:
         cycle = describe_cycle([lane.ops for lane in problem.lanes], found.cycle, recording)
         why = f"no order explains the recording; each of these would be before the next: {cycle}"
-        return Found("unsat", _timed(figures, start), why=why)
+        return Found("unsat", _timed(figures, start), problem, why=why, clash=found.cycle)
+    except Clash as found:
+        why = f"no order explains the recording; {describe_clash(problem, found)}"
+        clash = tuple(where for fact in found.facts for where in fact.why)
+        return Found("unsat", _timed(figures, start, windows), problem, why=why, clash=clash)
     except Stuck as found:
-        return Found("timeout", _timed(figures, start), why=describe_stuck(problem, found, timeout_s))
-    complaints = check_order(recording, steps_of(problem, order), *_exempt(problem))
+        return Found("timeout", _timed(figures, start, windows), why=describe_stuck(problem, found, timeout_s))
+    figures = _timed(figures, start, windows)
+    if way is None:
+        operations = sum(lane.required for lane in problem.lanes)
+        return Found("timeout", figures, why=f"z3 found no order of {operations} operations within {timeout_s:g} s")
+    order = as_order(way)
+    steps = steps_of(problem, order)
+    complaints = check_order(recording, steps, *_exempt(problem)) or (
+        check_stamps(recording, steps) if timestamps else []
+    )
     if complaints:
         why = f"internal error: the order that was found does not explain the trace ({complaints[0]})"
-        return Found("unsupported", _timed(figures, start), problem, order, why)
-    return Found("sat", _timed(figures, start), problem, order)
+        return Found("unsupported", _timed(figures, start, windows), problem, order, why)
+    return Found("sat", _timed(figures, start, windows), problem, order)
 
 
 def as_order(trail: list[int]) -> tuple[Where, ...]:
@@ -168,10 +201,42 @@ def _exempt(problem: Problem) -> tuple[set[tuple[int, int]], set[tuple[int, int]
     return external, relaxed
 
 
-def _timed(figures: Figures, start: float) -> Figures:
+def _timed(figures: Figures, start: float, windows: Windows | None = None) -> Figures:
     spent = time.monotonic() - start
     build = figures.build_seconds or spent
-    return replace(figures, build_seconds=build, solve_seconds=spent - build)
+    figures = replace(figures, build_seconds=build, solve_seconds=spent - build)
+    return replace(figures, windows=windows.count, z3_seconds=windows.seconds) if windows else figures
+
+
+def describe_clash(problem: Problem, clash: Clash, most: int = 8) -> str:
+    """Facts that have no order together, as few as z3 could name."""
+    threads = [lane.ops for lane in problem.lanes]
+
+    def name(where: Where) -> str:
+        return describe_cycle(threads, (where,), problem.recording).partition(" → ")[0]
+
+    texts = []
+    for fact in clash.facts:
+        if len(fact.why) == 1:
+            t, i = fact.why[0]
+            what = "what was seen by" if problem.lanes[t].reads[i] else "the result of"
+            texts.append(f"{what} {name(fact.why[0])}")
+        elif fact.why:
+            relation = " is before " if isinstance(fact.term, Before) else " excludes "
+            texts.append(relation.join(name(where) for where in fact.why))
+    if not texts:
+        return "there was no time to find out which facts clash"
+    rest = f"; and {len(texts) - most} more" if len(texts) > most else ""
+    return f"these facts clash: {'; '.join(dict.fromkeys(texts[:most]))}{rest}"
+
+
+def describe_sites(trace: Trace, found: Found) -> str:
+    """Where in the program the operations of a clash stand."""
+    if found.problem is None:
+        return ""
+    sites = (trace.location(found.problem.lanes[t].ops.events[i]) for t, i in found.clash)
+    places = dict.fromkeys(f"{site.file}:{site.line}" for site in sites if site)
+    return f" (at {', '.join(places)})" if places else ""
 
 
 def describe_stuck(problem: Problem, stuck: Stuck, timeout_s: float) -> str:

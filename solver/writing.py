@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +10,10 @@ from numpy.typing import NDArray
 
 from recbulc.ordering.events import Events, Ints
 from recbulc.recorders.trace import Trace
-from recbulc.schedule import Access, Op, Part, Schedule, Site, ThreadSchedule, Verdict
+from recbulc.schedule import Op, Part, Schedule, ShownBy, Site, ThreadSchedule, Verdict
 from recbulc.solver.conflict_order import ACCESSES, ConflictOrder, faulted
 from recbulc.solver.problem import Problem
+from recbulc.solver.racing import Race
 
 SIGN = 1 << 63
 
@@ -36,7 +36,7 @@ class SiteBook:
         return self.index[number]
 
 
-def write_schedule(trace: Trace, problem: Problem, found: ConflictOrder, racing: Iterable[Access] = ()) -> Schedule:
+def write_schedule(trace: Trace, problem: Problem, found: ConflictOrder, race: Race) -> Schedule:
     """Everything that replay needs (docs/schedule.md)."""
     book = SiteBook(trace.sites)
     counts = [instances(events) for events in trace.events]
@@ -74,7 +74,8 @@ def write_schedule(trace: Trace, problem: Problem, found: ConflictOrder, racing:
         sites=tuple(book.sites),
         verdict=verdict,
         timeout_s=meta.timeout_s,
-        racing=tuple(racing),
+        racing=race.racing,
+        shown_by=ShownBy.TRACE if race.certain else ShownBy.PATTERN,
     )
 
 

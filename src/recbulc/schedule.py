@@ -18,7 +18,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
-from enum import IntEnum
+from enum import Enum, IntEnum
 from pathlib import Path
 
 import msgspec
@@ -27,6 +27,8 @@ from recbulc.errors import InputError
 
 FORMAT = "recbulc-schedule"
 VERSION = 1
+AGAIN = "make a new one with `recbulc solve`"
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Part(IntEnum):
@@ -36,6 +38,18 @@ class Part(IntEnum):
     BEGIN = 1  # released the mutex, arrived at the barrier, entered the routine
     END = 2  # woken and has the mutex again, left the barrier, left the routine
     BLOCKED = 3  # begun and never completed, or an access that faulted: the thread's last op
+
+
+class ShownBy(str, Enum):
+    """How the racing pair is known. TRACE: a lock cycle, a lost signal, or the value that led to a crash; FLIP: with
+    these two in the other order every run passed; PASSING_RUN: one half is missing in the failing run, and was found in
+    one that passes; PATTERN: it looks like it, and nothing confirms it.
+    """
+
+    TRACE = "trace"
+    FLIP = "flip"
+    PASSING_RUN = "passing-run"
+    PATTERN = "pattern"
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -114,6 +128,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     timeout_s: float
     racing: tuple[Access, ...] = ()
+    shown_by: ShownBy = ShownBy.PATTERN
     memory_model: str = "sc"
     format: str = FORMAT
     version: int = VERSION
@@ -180,28 +195,41 @@ def _thread_text(thread: ThreadSchedule) -> bytes:
 
 def load_schedule(path: Path) -> Schedule:
     """Read a schedule; a file that is none, or is damaged, is refused with the reason."""
-    again = "make a new one with `recbulc solve`"
+    content, header = _begun(path)
+    if header.version != VERSION:
+        raise InputError(f"{path} has version {header.version}, this recbulc reads version {VERSION}", AGAIN)
+    try:
+        schedule = msgspec.json.decode(content, type=Schedule)
+    except UNREADABLE as error:
+        raise InputError(f"{path} is damaged: {error}", AGAIN) from error
+    if schedule.checksum() != header.checksum:
+        raise InputError(f"{path} is damaged: its checksum does not fit its content", AGAIN)
+    if flaw := schedule.first_flaw():
+        raise InputError(f"{path} is damaged: {flaw}", AGAIN)
+    return schedule
+
+
+def is_schedule(path: Path) -> bool:
+    """Is this a file that we made, and may make anew?"""
+    try:
+        return bool(_begun(path))
+    except InputError:
+        return False
+
+
+def _begun(path: Path) -> tuple[bytes, _Header]:
+    """A file's content and what it says about itself."""
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read the schedule {path}: {error.strerror}", again) from error
+        raise InputError(f"cannot read the schedule {path}: {error.strerror}", AGAIN) from error
     try:
         header = msgspec.json.decode(content, type=_Header)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no schedule, or is damaged: {error}", again) from error
+    except UNREADABLE as error:
+        raise InputError(f"{path} is no schedule, or is damaged: {error}", AGAIN) from error
     if header.format != FORMAT:
-        raise InputError(f"{path} is not a schedule (its format is {header.format!r})", again)
-    if header.version != VERSION:
-        raise InputError(f"{path} has version {header.version}, this recbulc reads version {VERSION}", again)
-    try:
-        schedule = msgspec.json.decode(content, type=Schedule)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is damaged: {error}", again) from error
-    if schedule.checksum() != header.checksum:
-        raise InputError(f"{path} is damaged: its checksum does not fit its content", again)
-    if flaw := schedule.first_flaw():
-        raise InputError(f"{path} is damaged: {flaw}", again)
-    return schedule
+        raise InputError(f"{path} is not a schedule (its format is {header.format!r})", AGAIN)
+    return content, header
 
 
 def build_id_of(program: Path) -> str:

@@ -1,0 +1,339 @@
+"""Which accesses raced: read off the order that was found, and what could be tried in the other order to make sure.
+
+A deadlock has a cycle of locks, or a signal that came before its waiter. A crash has the read whose value led to the
+address, and the write in another thread that came too late or too early. All else has an order of two accesses on
+which the failure depends: the last such order is where the run was lost, and replays of the candidates the other way
+round find it (recbulc.replay.flip). Without them, unserialisable triples of accesses say which is likeliest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from recbulc.ordering.ops import NEVER
+from recbulc.ordering.sync import find_sections
+from recbulc.recorders.events import POISON, Flag, Kind
+from recbulc.recorders.trace import Trace
+from recbulc.schedule import Access, Part
+from recbulc.solver.conflict_order import ACCESSES, ConflictOrder, Where, faulted
+from recbulc.solver.problem import Problem
+
+Place = tuple[int, int]  # thread, position in its list of the schedule
+KINDS = {Kind.READ: "read", Kind.WRITE: "write", Kind.RMW: "atomic", Kind.FREE: "write"}
+WAITS = (Kind.COND_WAIT, Kind.SEM_WAIT, Kind.BARRIER_WAIT, Kind.JOIN)
+SIGNALS = {Kind.COND_WAIT: (Kind.COND_SIGNAL, Kind.COND_BROADCAST), Kind.SEM_WAIT: (Kind.SEM_POST,)}
+SENDS = tuple(kind for kinds in SIGNALS.values() for kind in kinds)
+FAR_FIELD = 1 << 16  # so far behind a pointer its fields and elements may lie
+FAR_BACK = 512  # events of a thread between the read of a pointer and the crash by it
+POINTER = 8  # bytes
+NEAR = 64  # operations of one thread between two accesses that still belong together
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Two conflicting operations in the order in which they ran; to flip them, `held` waits until `until` is over."""
+
+    racing: tuple[Access, ...]
+    held: Place
+    until: Place
+    torn: bool  # one of them breaks into what the other's thread does in two steps (an unserialisable triple)
+
+
+@dataclass(frozen=True)
+class Race:
+    """`racing`: what the trace alone shows; `certain`: by structure or by value, so that nothing need be tried.
+
+    `half`: a read that saw what it should not, whose counterpart this run never came to.
+    """
+
+    racing: tuple[Access, ...] = ()
+    certain: bool = False
+    candidates: tuple[Candidate, ...] = ()
+    half: Access | None = None
+
+
+def find_race(trace: Trace, problem: Problem, found: ConflictOrder) -> Race:
+    """What raced in the order that was found."""
+    return _Finder(trace, problem, found).find()
+
+
+class _Finder:
+    def __init__(self, trace: Trace, problem: Problem, found: ConflictOrder) -> None:
+        self._trace = trace
+        self._problem = problem
+        self._order = found.order
+        self._place = {where: number for number, where in enumerate(found.order)}
+        self._lists: list[list[int]] = [[] for _ in problem.lanes]  # operations by position in the schedule
+        self._position: dict[Where, int] = {}
+        for t, i in found.order:
+            self._position[t, i] = len(self._lists[t])
+            self._lists[t].append(i)
+        self._created = {  # by whom, who: where in the order
+            (t, int(problem.lanes[t].ops.events["value"][i])): place
+            for place, (t, i) in enumerate(found.order)
+            if problem.lanes[t].ops.kind[i] == Kind.CREATE
+        }
+        self._sections = find_sections([lane.ops for lane in problem.lanes])
+        self._by_cell: dict[int, list[Where]] = {}
+        for t, i in found.order:
+            for cell in self._cells(t, i):
+                self._by_cell.setdefault(cell, []).append((t, i))
+
+    def find(self) -> Race:
+        how = self._trace.meta.verdict.how
+        if how == "deadlock":
+            racing = self._lock_cycle() or self._lost_signal()
+            if racing:
+                return Race(racing, certain=True)
+        candidates = tuple(self._candidates())
+        if how == "signal":
+            by_value = self._of_fault()
+            if by_value and len(by_value) > 1:
+                return Race(by_value, certain=True, candidates=candidates)
+            if by_value:
+                return Race(_likeliest(candidates), candidates=candidates, half=by_value[0])
+        return Race(_likeliest(candidates), candidates=candidates)
+
+    # ------------------------------------------------------------------------------------------------------ deadlocks
+
+    def _blocked(self) -> dict[int, int]:
+        """Which operation each thread was blocked at."""
+        found = {}
+        for t, ops in enumerate(self._lists):
+            if ops and self._problem.lanes[t].ops.part[ops[-1]] == Part.BLOCKED:
+                found[t] = ops[-1]
+        return found
+
+    def _lock_cycle(self) -> tuple[Access, ...]:
+        blocked = self._blocked()
+        waits_for = {}
+        for t, i in blocked.items():
+            ops = self._problem.lanes[t].ops
+            kind, thing = int(ops.kind[i]), int(ops.object[i])
+            if kind == Kind.JOIN:
+                waits_for[t] = int(ops.events["value"][i])
+            elif kind not in WAITS:
+                holder = self._holder(thing, t)
+                if holder is not None:
+                    waits_for[t] = holder
+        for start in waits_for:
+            seen: list[int] = []
+            thread = start
+            while thread in waits_for and thread not in seen:
+                seen.append(thread)
+                thread = waits_for[thread]
+            if thread in seen:
+                cycle = seen[seen.index(thread) :]
+                named = [self._access(t, blocked[t]) for t in cycle]
+                return tuple(access for access in named if access) if all(named) else ()
+        return ()
+
+    def _holder(self, lock: int, waiter: int) -> int | None:
+        """Who never gave a lock back; the waiter itself only where nobody else did."""
+        own = None
+        for t, ops in enumerate(lane.ops for lane in self._problem.lanes):
+            sections = self._sections[t]
+            for place in np.flatnonzero(sections.release == NEVER).tolist():
+                i = int(sections.acquire[place])
+                waits = ops.kind[i] == Kind.COND_WAIT
+                thing = int(ops.events["old"][i]) if waits else int(ops.object[i])
+                if thing == lock and (t, i) in self._position:
+                    if t != waiter:
+                        return t
+                    own = t
+        return own
+
+    def _lost_signal(self) -> tuple[Access, ...]:
+        """A wait that never ended, and the last signal before it: it came too early."""
+        for t, i in self._blocked().items():
+            ops = self._problem.lanes[t].ops
+            kind = Kind(int(ops.kind[i]))
+            if kind not in SIGNALS:
+                continue
+            begin = i - 1 if kind == Kind.COND_WAIT and i else i
+            until = self._place.get((t, begin), len(self._order))
+            for u, j in reversed(self._order[:until]):
+                other = self._problem.lanes[u].ops
+                if u != t and other.kind[j] in SIGNALS[kind] and other.object[j] == ops.object[i]:
+                    pair = self._access(u, j), self._access(t, i)
+                    return pair if pair[0] and pair[1] else ()  # type: ignore[return-value]
+        return ()
+
+    # -------------------------------------------------------------------------------------------------------- crashes
+
+    def _of_fault(self) -> tuple[Access, ...]:
+        """The read that led to the faulting address, and the conflicting write: before it, or else after it.
+
+        Where this run came to no such write, the read alone.
+        """
+        fault = next(((t, i) for t, i in reversed(self._order) if faulted(self._problem, t, i)), None)
+        if fault is None:
+            return ()
+        t, ops = fault[0], self._problem.lanes[fault[0]].ops
+        log, last = self._trace.events[t], int(ops.index[fault[1]])
+        recent = log[max(last - FAR_BACK, 0) : last]
+        address = int(log["object"][last])
+        shared = {int(ops.index[i]): i for i in self._lists[t] if ops.index[i] < last}
+        alone: tuple[Access, ...] = ()
+        for event, row in zip(reversed(range(last - len(recent), last)), recent[::-1], strict=True):
+            size, value = int(row["size"]), int(row["value"])
+            leads_there = size == POINTER and 0 <= address - value < FAR_FIELD
+            if row["kind"] != Kind.READ or not (leads_there or _is_poison(value, size)):
+                continue
+            read = self._named(t, row)
+            if read is None:
+                continue
+            other = self._counterpart(t, shared[event]) if event in shared else None
+            named = self._access(*other) if other else None
+            if other and named:
+                first = self._place.get(other, len(self._order)) < self._place[t, shared[event]]
+                return (named, read) if first else (read, named)
+            if not alone and not read.object.startswith("⟨stack"):
+                alone = (read,)
+        return alone
+
+    def _counterpart(self, t: int, i: int) -> Where | None:
+        """The other thread's write that the read saw; where it saw none, or what a block begins with, the next one."""
+        here = self._place[t, i]
+        cells = set(self._cells(t, i))
+        before = [
+            where
+            for cell in cells
+            for where in self._by_cell[cell]
+            if self._place[where] < here and self._writes(*where, cells)
+        ]
+        latest = max(before, key=self._place.__getitem__, default=None)  # of anyone
+        if latest is not None and latest[0] != t and self._kind(*latest) != Kind.MALLOC:
+            return latest
+        later = [
+            where
+            for cell in cells
+            for where in self._by_cell[cell]
+            if self._place[where] > here and where[0] != t and self._writes(*where, cells)
+        ]
+        return min(later, key=self._place.__getitem__, default=None)
+
+    # ----------------------------------------------------------------------------------------------------- candidates
+
+    def _candidates(self) -> Iterator[Candidate]:
+        """Every two conflicting accesses of different threads without another between them, the last first."""
+        written: dict[int, Where] = {}
+        read: dict[int, list[Where]] = {}
+        edges: list[tuple[Where, Where]] = []
+        for t, i in self._order:
+            lane = self._problem.lanes[t]
+            named = self._kind(t, i) != Kind.MALLOC and not faulted(self._problem, t, i)
+            before: dict[Where, None] = {}
+            for cell, _ in lane.writes[i]:
+                before.update(dict.fromkeys(read.pop(cell, ())))
+                if cell in written:
+                    before[written[cell]] = None
+                written[cell] = (t, i)
+            for cell, _ in lane.reads[i]:
+                if cell in written:
+                    before[written[cell]] = None
+                read.setdefault(cell, []).append((t, i))
+            if named:
+                edges.extend((other, (t, i)) for other in before if other[0] != t and self._kind(*other) != Kind.MALLOC)
+        for first, second in reversed(edges):
+            candidate = self._candidate(first, second)
+            if candidate:
+                yield candidate
+
+    def _candidate(self, first: Where, second: Where) -> Candidate | None:
+        named = self._access(*first), self._access(*second)
+        if not named[0] or not named[1] or self._place[first] < self._created.get((first[0], second[0]), 0):
+            return None
+        held, until = self._ends_of_flip(first, second)
+        if (second[0], until) not in self._position:
+            return None
+        return Candidate(
+            (named[0], named[1]),
+            (first[0], self._position[first[0], held]),
+            (second[0], self._position[second[0], until]),
+            self._breaks_in(first, second),
+        )
+
+    def _ends_of_flip(self, first: Where, second: Where) -> tuple[int, int]:
+        """Where to hold the first thread, and what must be over before it goes on: whole sections of common locks."""
+        (t, held), (u, until) = first, second
+        ours, theirs = self._sections[t], self._sections[u]
+        around = np.flatnonzero((ours.acquire < held) & (ours.release > held))
+        for place in around[np.argsort(-ours.acquire[around])].tolist():
+            since = self._place.get((t, int(ours.acquire[place])), 0)
+            theirs_too = np.flatnonzero((theirs.lock == ours.lock[place]) & (theirs.acquire <= second[1]))
+            later = [k for k in theirs_too.tolist() if self._place.get((u, int(theirs.acquire[k])), -1) > since]
+            if later:
+                held = int(ours.acquire[place])
+                release = max(int(theirs.release[k]) for k in later)
+                until = max(until, release if release != NEVER else self._lists[u][-1])
+        return held, until
+
+    def _breaks_in(self, first: Where, second: Where) -> bool:
+        """Does the later access fall between two of the earlier one's thread that belong together, to its harm?"""
+        t = first[0]
+        here = self._place[second]
+        cells = set(self._cells(*first)) & set(self._cells(*second))
+        following = self._lists[t][self._position[first] + 1 : self._position[first] + 1 + NEAR]
+        for k in following:
+            if self._kind(t, k) in (Kind.CREATE, Kind.JOIN):
+                return False
+            if cells & set(self._cells(t, k)) and self._place[t, k] > here:
+                pattern = tuple(self._writes(*where, cells) for where in (first, second, (t, k)))
+                return pattern in {(False, True, False), (False, True, True), (True, True, False), (True, False, True)}
+        return False
+
+    # ------------------------------------------------------------------------------------------------------- questions
+
+    def _kind(self, t: int, i: int) -> int:
+        return int(self._problem.lanes[t].ops.kind[i])
+
+    def _part(self, t: int, i: int) -> int:
+        return int(self._problem.lanes[t].ops.part[i])
+
+    def _cells(self, t: int, i: int) -> list[int]:
+        lane = self._problem.lanes[t]
+        return [cell for cell, _ in (*lane.reads[i], *lane.writes[i])]
+
+    def _writes(self, t: int, i: int, cells: set[int]) -> bool:
+        return any(cell in cells for cell, _ in self._problem.lanes[t].writes[i])
+
+    def _access(self, t: int, i: int) -> Access | None:
+        return self._named(t, self._problem.lanes[t].ops.events[i])
+
+    def _named(self, t: int, event: np.void) -> Access | None:
+        """For people; None for what is nowhere in the source."""
+        site = self._trace.location(event)
+        if site is None:
+            return None
+        kind = Kind(int(event["kind"]))
+        memory = kind in ACCESSES
+        place = self._trace.object_name(event)
+        if memory and event["flags"] & Flag.ATOMIC:
+            name = "atomic"
+        elif kind in KINDS:
+            name = KINDS[kind]
+        else:
+            name = "wait" if kind in WAITS else "signal" if kind in SENDS else "lock"
+        return Access(
+            file=site.file,
+            line=site.line,
+            thread=self._trace.threads[t].name,
+            kind=name,
+            value=int(event["value"]) if memory and event["after"] else None,
+            object=str(place) if place else "",
+            function=site.function,
+        )
+
+
+def _is_poison(value: int, size: int) -> bool:
+    return value == int.from_bytes(bytes([POISON]) * size, "little")
+
+
+def _likeliest(candidates: tuple[Candidate, ...]) -> tuple[Access, ...]:
+    """The last one that breaks into something; else the last."""
+    torn = [candidate for candidate in candidates if candidate.torn]
+    return (torn or candidates)[0].racing if candidates else ()
