@@ -1,7 +1,8 @@
 """An independent walk through the trace in the order that was found: every value, every call, program order, stamps.
 
 It shares nothing with the search but the events: memory is bytes here, not cells, and the rules of synchronisation are
-written down a second time, plainly.
+written down a second time, plainly. Bytes that only one thread touches, or that nobody writes, are not looked at: no
+order of the threads explains or spoils what is in them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from recbulc.ordering.events import Recording
+import numpy as np
+
+from recbulc.ordering.events import Events, Ints, Recording
 from recbulc.ordering.ops import NEVER, split
 from recbulc.recorders.events import POISON, Flag, Kind
 from recbulc.schedule import Part
@@ -46,7 +49,12 @@ class Walk:
         self._once: dict[int, int] = {}
         self._created: set[int] = {0}
         self._ended: set[int] = set()
-        self._bytes = self._bytes_of_interest()
+        self._bytes = shared_bytes(recording)
+        self._watched = frozenset(self._bytes)
+        self._columns = [
+            {name: log[name].tolist() for name in ("kind", "object", "value", "old", "size", "flags", "after")}
+            for log in recording.threads
+        ]
         self._semaphores = {int(e["object"]) for log in recording.threads for e in log[log["kind"] == Kind.SEM_INIT]}
         self._routines = {t[0] for t in self._once_runs()}
         waiting: dict[int, set[int]] = defaultdict(set)
@@ -68,31 +76,21 @@ class Walk:
             if part == Part.BEGIN and self.recording.threads[t][e]["kind"] == Kind.ONCE
         }
 
-    def _bytes_of_interest(self) -> list[int]:
-        found: set[int] = set()
-        for t, e, _ in self.order:
-            event = self.recording.threads[t][e]
-            if event["size"]:
-                start = int(event["object"])
-                found.update(range(start, start + int(event["size"])))
-        return sorted(found)
-
     def _complain(self, t: int, e: int, what: str) -> None:
         kind = Kind(self.recording.threads[t][e]["kind"]).name
         self.complaints.append(f"thread {self.recording.name(t)}, event {e} ({kind}): {what}")
 
     def _step(self, t: int, e: int, part: int) -> None:
-        event = self.recording.threads[t][e]
-        kind, thing, value, old = (int(event[name]) for name in ("kind", "object", "value", "old"))
-        ended = bool(event["after"])
+        log = self._columns[t]
+        kind, thing, value, old, ended = *(log[name][e] for name in ("kind", "object", "value", "old")), log["after"][e]
         if t not in self._created:
             self._complain(t, e, "its thread was not created yet")
             self._created.add(t)
         if kind in (Kind.READ, Kind.WRITE, Kind.RMW):
             if part != Part.BLOCKED:
-                self._access(t, e, ended)
+                self._access(t, e)
         elif kind == Kind.MALLOC:
-            self._fill(thing, value, 0 if event["flags"] & Flag.ZERO else None)
+            self._fill(thing, value, 0 if log["flags"][e] & Flag.ZERO else None)
         elif kind == Kind.FREE:
             self._fill(thing, value, POISON)
         elif kind == Kind.CREATE and not old:
@@ -105,13 +103,14 @@ class Walk:
         elif part != Part.BLOCKED and (t, e) not in self._relaxed:
             self._call(t, e, part, kind, thing, value if ended or part == Part.BEGIN else 0, old)
 
-    def _access(self, t: int, e: int, ended: bool) -> None:
-        event = self.recording.threads[t][e]
-        kind, start, size = int(event["kind"]), int(event["object"]), int(event["size"])
-        value = int(event["value"])
-        seen = int(event["old"]) if kind == Kind.RMW else value
-        for i in range(size):
+    def _access(self, t: int, e: int) -> None:
+        log = self._columns[t]
+        kind, start, value, ended = log["kind"][e], log["object"][e], log["value"][e], log["after"][e]
+        seen = log["old"][e] if kind == Kind.RMW else value
+        for i in range(log["size"][e]):
             byte = start + i
+            if byte not in self._watched:
+                continue
             if kind != Kind.WRITE and ended:
                 expected = (seen >> (8 * i)) & 0xFF
                 now = self._memory.get(byte)
@@ -207,6 +206,35 @@ class Walk:
         if not broad:
             signals[usable[0]] = (0, True)
         return True
+
+
+def shared_bytes(recording: Recording) -> list[int]:
+    """The addresses that two threads touch and one changes, ascending; whatever was freed counts as written."""
+    touched, written = [], []
+    for log in recording.threads:
+        access = log[np.isin(log["kind"], (Kind.READ, Kind.WRITE, Kind.RMW))]
+        silent = (access["kind"] == Kind.RMW) & (access["value"] == access["old"]) & (access["after"] != 0)
+        touched.append(_spelled_out(access))
+        written.append(_spelled_out(access[(access["kind"] != Kind.READ) & ~silent]))
+    every = np.unique(np.concatenate(touched)) if touched else np.zeros(0, np.uint64)
+    users, writers = np.zeros(len(every), np.int64), np.zeros(len(every), np.int64)
+    for mine, changed in zip(touched, written, strict=True):
+        users[np.searchsorted(every, mine)] += 1
+        writers[np.searchsorted(every, changed)] += 1
+    for t, log in enumerate(recording.threads):
+        for free in log[log["kind"] == Kind.FREE]:
+            first, stop = np.searchsorted(every, [free["object"], free["object"] + free["value"]])
+            users[first:stop] += ~np.isin(every[first:stop], touched[t])
+            writers[first:stop] += 1
+    return [int(byte) for byte in every[(users > 1) & (writers > 0)]]
+
+
+def _spelled_out(accesses: Events) -> Ints:
+    """Every byte that they touch, once."""
+    size = accesses["size"].astype(np.int64)
+    offset = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+    found: Ints = np.unique(np.repeat(accesses["object"], size) + offset.astype(np.uint64))
+    return found
 
 
 def check_order(

@@ -71,8 +71,14 @@ class Frontier:
         self._kinds = [lane.ops.kind.tolist() for lane in problem.lanes]
         self.unknowns = sum(bool(guards) for lane in self.guards for guards in lane)  # operations with open conflicts
 
-    def run(self, hand_on: Callable[[Stuck], list[int] | None] = lambda _: None) -> list[int]:
-        """The whole order, as thread numbers; `hand_on` may say how a stuck window goes on, from its start."""
+    def run(
+        self, hand_on: Callable[[Stuck], list[int] | None] = lambda _: None, dead_ends: int = MOST_DEAD_ENDS
+    ) -> list[int]:
+        """The whole order, as thread numbers.
+
+        `hand_on` may say how a window goes on in which the search is stuck, having gone back to its start; that is
+        after so many `dead_ends` without getting further.
+        """
         deepest, since = 0, 0
         best: tuple[int, ...] = ()
         while True:
@@ -97,16 +103,29 @@ class Frontier:
             since += 1
             self.statistics.dead_ends += 1
             late = self.statistics.dead_ends % 256 == 0 and self._expired()
-            if since > MOST_DEAD_ENDS or late or not self._go_back():
+            if since > dead_ends or late or not self._go_back():
                 stuck = Stuck(best or tuple(self.position), self._blocked_at(best), late)
                 way = None if late else hand_on(stuck)
-                if way is None:
+                if way is None or not self.follow(way):
                     raise stuck
                 self.statistics.windows += 1
                 self.choices.clear()
-                for t in way:
-                    self._do(t)
                 since = 0
+
+    def follow(self, way: list[int]) -> bool:
+        """Do these next, or nothing of it where one may not come."""
+        depth = len(self.trail)
+        for t in way:
+            i = self.position[t]
+            step = self.machine.steps[t][i] if i < len(self._lanes[t]) else None
+            if i >= len(self._lanes[t]) or not self._ready(t, i) or not self._matches(t, i):
+                self.restart_at(depth)
+                return False
+            if step is not None and not step[0](t, *step[2]):
+                self.restart_at(depth)
+                return False
+            self._do(t)
+        return True
 
     def restart_at(self, depth: int) -> None:
         """Undo all but the first `depth` operations."""

@@ -150,22 +150,23 @@ class Machine:
             return [self._set(("rw", lock), (writer, readers[:place] + readers[place + 1 :]))]
         return [self._set(("rw", lock), (-1, readers))]
 
-    def _count(self, semaphore: int) -> int:
+    def count(self, semaphore: int) -> int:
+        """The tokens of a semaphore; UNKNOWN, or about that, where nobody set it up."""
         found: int | None = self.state.get(("semaphore", semaphore))
         return found if found is not None else 0 if semaphore in self._initialised else UNKNOWN
 
     def _may_take(self, _: int, semaphore: int) -> bool:
-        return self._count(semaphore) > 0
+        return self.count(semaphore) > 0
 
     def _is_empty(self, _: int, semaphore: int) -> bool:
-        count = self._count(semaphore)
+        count = self.count(semaphore)
         return count == 0 or count > UNKNOWN // 2
 
     def _take(self, _: int, semaphore: int) -> Undo:
         return self._post(_, semaphore, -1)
 
     def _post(self, _: int, semaphore: int, change: int) -> Undo:
-        return [self._set(("semaphore", semaphore), self._count(semaphore) + change)]
+        return [self._set(("semaphore", semaphore), self.count(semaphore) + change)]
 
     def _init_semaphore(self, _: int, semaphore: int, value: int) -> Undo:
         return [self._set(("semaphore", semaphore), value)]
