@@ -26,15 +26,15 @@ class Speaker:
 
     def __init__(self, *, quiet: bool, verbose: bool, as_json: bool) -> None:
         self.as_json = as_json
-        self._quiet = quiet
+        self.quiet = quiet
         self._verbose = verbose
         self._out = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def show(self, *what: Any) -> None:  # noqa: ANN401 (whatever rich can print)
-        """A result for people."""
+        """A result for people; text is not broken into lines, so that a path or a command can be copied."""
         if not self.as_json:
-            self._out.print(*what)
+            self._out.print(*what, soft_wrap=all(isinstance(part, str) for part in what))
 
     def document(self, document: dict[str, Any]) -> None:
         """The result for programs: exactly one line on stdout."""
@@ -43,7 +43,7 @@ class Speaker:
 
     def note(self, text: str) -> None:
         """A remark that a quiet user does not want."""
-        if not self._quiet:
+        if not self.quiet:
             self._err.print(text, markup=False)
 
     def detail(self, text: str) -> None:
@@ -58,7 +58,7 @@ class Speaker:
     @contextlib.contextmanager
     def progress(self, what: str, total: int) -> Iterator[Callable[[], None]]:
         """A bar on a terminal, a line at the start and every quarter elsewhere; yields the step function."""
-        if self._quiet:
+        if self.quiet:
             yield lambda: None
         elif self._err.is_terminal:
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -71,7 +71,7 @@ class Speaker:
     @contextlib.contextmanager
     def counting(self, what: str) -> Iterator[Callable[[], None]]:
         """As progress, where nobody knows how many steps there will be; a line for 1, 10, 100 ... elsewhere."""
-        if self._quiet:
+        if self.quiet:
             yield lambda: None
         elif self._err.is_terminal:
             columns = (SpinnerColumn(), TextColumn("{task.description}: {task.completed:.0f}"), TimeElapsedColumn())

@@ -31,7 +31,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit 0 when ordered, 1 where stamps and synchronisation contradict each other."""
+    """Exit 0 when ordered; 1 where stamps and synchronisation contradict each other."""
     speaker = speaker_of(args)
     trace = Trace.load(args.trace)
     if trace.meta.clocks.modified:

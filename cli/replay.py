@@ -12,13 +12,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
+
 from recbulc.cli.console import Speaker, add_common, speaker_of
 from recbulc.cli.program import leave_program_alone, passing_on
 from recbulc.errors import InputError
 from recbulc.replay.divergence import Divergence
 from recbulc.replay.gdb import run_gdb
 from recbulc.replay.rebuild import Rebuilt, find_rebuilt
-from recbulc.replay.replay import Replayer, ReplayResult, replay
+from recbulc.replay.replay import Replayer, ReplayResult, ReplayRun, replay
 from recbulc.schedule import Schedule, load_schedule
 
 
@@ -53,14 +55,24 @@ def run(args: argparse.Namespace) -> int:
         return _run_gdb(args, schedule, rebuilt, speaker)
     started = time.monotonic()
     shown = args.times == 1 or args.verbose
-    with speaker.progress("replaying", args.times) as step:
-        result = replay(
-            schedule,
-            args.times,
-            lambda _: step(),
-            rebuilt=rebuilt,
-            on_output=passing_on(speaker.as_json) if shown else None,
-        )
+    made: list[ReplayRun] = []
+    with speaker.progress("replay", args.times) as step:
+
+        def on_run(run: ReplayRun) -> None:
+            made.append(run)
+            step()
+
+        try:
+            result = replay(
+                schedule,
+                args.times,
+                on_run,
+                rebuilt=rebuilt,
+                on_output=passing_on(speaker.as_json) if shown else None,
+            )
+        except KeyboardInterrupt:
+            speaker.note(f"failed {sum(run.failed for run in made)}/{len(made)} replays up to now")
+            raise
     speaker.document(_document(result, schedule, time.monotonic() - started))
     _show(speaker, result, schedule)
     return 0 if result.runs and result.failed == result.runs and schedule.verdict.failed else 1
@@ -80,7 +92,7 @@ def _run_gdb(args: argparse.Namespace, schedule: Schedule, rebuilt: Rebuilt | No
             "gdb": result.output,
         }
     )
-    speaker.show(result.output)
+    speaker.show(escape(result.output))
     if result.divergence:
         speaker.warn(f"the run left the schedule: {result.divergence.message}")
     return 0 if reached else 1
@@ -113,7 +125,9 @@ def _divergence(divergence: Divergence | None) -> dict[str, Any] | None:
 
 def _show(speaker: Speaker, result: ReplayResult, schedule: Schedule) -> None:
     recorded = schedule.verdict
-    how = recorded.detail or recorded.how
+    how = escape(recorded.detail or recorded.how)
+    if not recorded.failed:
+        how = "the recorded run passed"
     if result.rebuilt:
         said = {
             "failed": f"fails the recorded way ({how})",
@@ -123,4 +137,4 @@ def _show(speaker: Speaker, result: ReplayResult, schedule: Schedule) -> None:
         speaker.show(f"[bold]{result.verdict}[/]: {said[result.verdict]}")
     speaker.show(f"failed {result.failed}/{result.runs} replays ({how}), {result.diverged} diverged")
     if result.first_divergence:
-        speaker.show(f"first divergence: {result.first_divergence.message}")
+        speaker.show(f"first divergence: {escape(result.first_divergence.message)}")

@@ -7,6 +7,7 @@ anything is written.
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from rich.markup import escape
@@ -14,6 +15,7 @@ from rich.markup import escape
 from recbulc.cli.console import Speaker, add_common, duration_seconds, speaker_of
 from recbulc.errors import InputError
 from recbulc.recorders.trace import Trace
+from recbulc.schedule import is_schedule
 from recbulc.solver.solve import Solution, solve
 
 SUFFIX = ".schedule"
@@ -51,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or args.trace.with_name(args.trace.resolve().name + SUFFIX)
     if not out.parent.is_dir():
         raise InputError(f"{out.parent} is no directory", "create it, or choose another --out")
+    if out.is_dir() or (out.exists() and not is_schedule(out)):
+        raise InputError(f"{out} is there and is no schedule", "choose another --out, or remove it first")
     trace = Trace.load(args.trace)
     if args.memory_model == "tso":
         solution = Solution("unsupported", why="orders of the store buffer (tso) are not searched yet; use sc")
@@ -97,5 +101,5 @@ def _show(speaker: Speaker, solution: Solution, out: Path) -> None:
         f"{solution.constraints_before} choices of a write came down to {solution.constraints}; "
         f"solved in {seconds:.2f} s with {solution.switches} switches between threads"
     )
-    speaker.show(f"schedule  {out}")
-    speaker.show(f"replay it with  recbulc replay {out} --times 100")
+    speaker.show(f"schedule: {escape(str(out))}")
+    speaker.show(f"replay it: recbulc replay {escape(shlex.quote(str(out)))} --times 100")

@@ -7,6 +7,7 @@ its threads' states there. A test compares the layout with the header.
 from __future__ import annotations
 
 import mmap
+import os
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -154,7 +155,7 @@ class ControlPage:
         """A fresh file, never an old one written over: a process that an earlier run left behind may still map that."""
         path.unlink(missing_ok=True)
         with path.open("x+b") as file:
-            file.truncate(CONTROL.itemsize)
+            os.posix_fallocate(file.fileno(), 0, CONTROL.itemsize)  # a hole could end us by SIGBUS on a full disk
             page = cls(path, mmap.mmap(file.fileno(), CONTROL.itemsize))
         page._write(setting)
         return page

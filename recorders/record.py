@@ -6,12 +6,14 @@ when it is itself killed can still be read.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
+import math
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,8 +32,10 @@ from recbulc.recorders.provoke import Plan, Portfolio
 from recbulc.recorders.runner import Launch, OnOutput, Runner, RunResult
 from recbulc.recorders.sitetable import load_site_table
 from recbulc.recorders.trace import (
+    CHECKSUMS_FILE,
     CONTROL_FILE,
     Trace,
+    checksums_of,
     describe_threads,
     is_trace,
     log_path,
@@ -60,7 +64,7 @@ class Request:
     pin: bool = True
     until_fail: int = 0
     seed: int = 0
-    budget_s: float | None = None  # for all runs together
+    budget_s: float | None = None  # for the clocks and all runs together; one run is always made
 
 
 @dataclass(frozen=True)
@@ -79,35 +83,53 @@ def record(
     clocks: ClockWatch,
     portfolio: Portfolio,
     *,
+    on_start: Callable[[], None] = lambda: None,
     on_run: OnRun = lambda *_: None,
     on_output: OnOutput | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Recorded:
-    """Record one run, or the first that fails; where none fails within the bounds, the last one."""
+    """Record one run, or the first that fails; where none fails within the bounds, the last one.
+
+    `on_start` is called when the clocks are known and the runs begin.
+    """
     level = check_level(request.launch.program, request.level)
     check_out(request.out)
     if not request.pin and request.stamp not in {"2e", "card"}:
         raise InputError(f"stamp {request.stamp} does not tell the core it was taken on", "without --no-pin, or use 2e")
+    began = time.monotonic()
     clocks.begin(note)
+    deadline = math.inf if request.budget_s is None else began + request.budget_s - clocks.check_seconds
     work = request.out.parent / f".{request.out.name}.{os.getpid()}.partial"
     try:
         work.mkdir()
     except OSError as error:
         raise InputError(f"cannot make {work}: {error.strerror}", "choose another --out") from error
     draft = _draft(request, level, clocks)
-    finished = False
+    written = False
     try:
         _write(work / "meta.json", draft)
+        on_start()
         with Runner(request.launch) as runner:
             runs = _Runs(request, level, clocks.cores, portfolio, runner, work)
-            runs.make(on_run, on_output)
-        _finish(work, draft, runs, clocks.end())
+            runs.make(on_run, on_output, deadline)
+        known = _checked_again(clocks, runs, note)
+        with _writing(work):
+            _finish(work, draft, runs, known)
+        written = True
         _publish(work, request.out)
-        finished = True
     finally:
-        if not finished and not any(work.glob("*.events")):
+        if not written:
             shutil.rmtree(work, ignore_errors=True)
     return Recorded(Trace.load(request.out), runs.made, runs.seconds, runs.last(), runs.interrupted)
+
+
+def _checked_again(clocks: ClockWatch, runs: _Runs, note: Callable[[str], None]) -> TraceClocks:
+    """The clocks after the recording; a user who cannot wait for that keeps what is recorded."""
+    try:
+        return clocks.end(note)
+    except KeyboardInterrupt:
+        runs.interrupted = True
+        return clocks.unchecked()
 
 
 class _Runs:
@@ -130,15 +152,14 @@ class _Runs:
         self.result: RunResult | None = None
         self.verdict = Verdict("passed", fail_if=request.fail_if.texts, detail=INTERRUPTED)
 
-    def make(self, on_run: OnRun, on_output: OnOutput | None) -> None:
+    def make(self, on_run: OnRun, on_output: OnOutput | None, deadline: float = math.inf) -> None:
         """Run until a run fails, or the runs or the time are used up, or the user has seen enough."""
         request, started = self._request, time.monotonic()
         try:
             for run in range(max(request.until_fail, 1)):
                 self._once(run if request.until_fail else run + 1, on_output)
                 on_run(self.made, self.plan, self.verdict)
-                spent = time.monotonic() - started
-                if self.verdict.failed or (request.budget_s is not None and spent >= request.budget_s):
+                if self.verdict.failed or time.monotonic() >= deadline:
                     break
         except KeyboardInterrupt:
             if not any(self._work.glob("*.events")):
@@ -163,7 +184,8 @@ class _Runs:
         )
         self.result = None
         self.verdict = Verdict("passed", fail_if=request.fail_if.texts, detail=INTERRUPTED)
-        self.page = ControlPage.create(self._work / CONTROL_FILE, setting)
+        with _writing(self._work):
+            self.page = ControlPage.create(self._work / CONTROL_FILE, setting)
         self.made += 1
         self.result = self._runner.run(self.page, timeout_s=request.timeout_s, on_output=on_output)
         self._require_runtime(self.page, self.result)
@@ -188,17 +210,22 @@ class _Runs:
         return RunResult("timeout", 0, 0.0, b"", b"", self.page.threads())
 
 
-def check_level(program: Path, wanted: Level | None) -> Level:
-    """The level to record; only SYNC is there for programs that our wrapper did not build."""
+def has_sites(program: Path) -> bool:
+    """Did our wrapper build it?"""
     try:
         with program.open("rb") as file:
-            ours = ELFFile(file).get_section_by_name("recbulc_sites") is not None
+            return ELFFile(file).get_section_by_name("recbulc_sites") is not None
     except OSError as error:
         raise InputError(f"cannot read {program}: {error.strerror}", "name a program you may read") from error
     except ELFError as error:
         raise InputError(
             f"{program} is no executable in ELF format", "name the program itself, not a script that starts it"
         ) from error
+
+
+def check_level(program: Path, wanted: Level | None) -> Level:
+    """The level to record; only SYNC is there for programs that our wrapper did not build."""
+    ours = has_sites(program)
     if not ours and wanted is not Level.SYNC:
         raise InputError(
             f"{program.name} was not built by `recbulc cc`: only its synchronisation can be recorded",
@@ -278,6 +305,7 @@ def _finish(work: Path, draft: Meta, runs: _Runs, clocks: TraceClocks) -> None:
     who, site = who_ended(Trace.load(work), runs.verdict)
     verdict = msgspec.structs.replace(runs.verdict, thread=who, site=site)
     _write(work / "meta.json", msgspec.structs.replace(meta, verdict=verdict))
+    _write(work / CHECKSUMS_FILE, checksums_of(work))
     (work / CONTROL_FILE).unlink()
 
 
@@ -316,6 +344,17 @@ def who_ended(trace: Trace, verdict: Verdict) -> tuple[str, int]:
         if begun["kind"] in ACCESSES and not begun["after"]:
             last = begun
     return trace.threads[number].name, int(last["site"] or last["call"]) or -1
+
+
+@contextlib.contextmanager
+def _writing(work: Path) -> Iterator[None]:
+    """What goes wrong here is the disk."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot write {work}: {error.strerror}", "see to its disk, or choose another --out"
+        ) from error
 
 
 def _publish(work: Path, out: Path) -> None:

@@ -21,6 +21,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -97,9 +98,11 @@ class Runner:
         preload = [str(library or library_path()), *filter(None, [launch.env.get("LD_PRELOAD")])]
         self._env = launch.env | {"LD_PRELOAD": ":".join(preload)}
         self._stdin = _stored(launch.stdin)
+        self._spawner = ThreadPoolExecutor(1, "recbulc-spawner")
 
     def close(self) -> None:
         """Give back what is open."""
+        self._spawner.shutdown()
         os.close(self._stdin)
 
     def __enter__(self) -> Runner:
@@ -111,42 +114,14 @@ class Runner:
     def run(self, page: ControlPage, *, timeout_s: float, on_output: OnOutput | None = None) -> RunResult:
         """One run, to its end or to ours: nothing of its session is left when this returns."""
         started = time.monotonic()
-        process = self._spawn(page)
-        pidfd = os.pidfd_open(process.pid)
-        streams = _Streams(process, on_output)
-        watch = DeadlockWatch(process.pid, page)
-        how: How | None = None
-        blocked: list[int] = []
+        # Ctrl-C interrupts the main thread only, so no child is lost between its fork and our knowing of it
+        spawning = self._spawner.submit(self._spawn, page)
         try:
-            poller = streams.poller()
-            poller.register(pidfd, select.POLLIN)
-            while how is None:
-                left = started + timeout_s - time.monotonic()
-                if left <= 0:
-                    how = "timeout"
-                    break
-                ready = [fd for fd, _ in poller.poll(1000 * min(left, watch.interval_s))]
-                streams.read(ready, poller)
-                if pidfd in ready:
-                    break
-                if not ready and (blocked := watch.look()):
-                    how = "deadlock"
+            return _watched(spawning.result(), page, started, timeout_s, on_output)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # the leader is not reaped yet: the number is still ours
-            code = process.wait()
-            os.close(pidfd)
-            if streams.close():
-                _kill_session(process.pid)
-        seconds = time.monotonic() - started
-        threads = page.threads()
-        if how is None:
-            how, code = ("signal", -code) if code < 0 else ("exit", code)
-        else:
-            code = 0
-        return RunResult(
-            how, code, seconds, streams.kept(1), streams.kept(2), threads, describe_blocked(threads, blocked)
-        )
+            process = spawning.result()
+            if process.returncode is None:
+                _kill(process)
 
     def _spawn(self, page: ControlPage) -> subprocess.Popen[bytes]:
         launch = self.launch
@@ -171,6 +146,50 @@ class Runner:
             _, most = resource.prlimit(process.pid, resource.RLIMIT_CORE)
             resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, most))  # a hundred replays are no hundred cores
         return process
+
+
+def _watched(
+    process: subprocess.Popen[bytes], page: ControlPage, started: float, timeout_s: float, on_output: OnOutput | None
+) -> RunResult:
+    """Until it has ended, or is ended by us."""
+    pidfd = os.pidfd_open(process.pid)
+    streams = _Streams(process, on_output)
+    watch = DeadlockWatch(process.pid, page)
+    how: How | None = None
+    blocked: list[int] = []
+    try:
+        poller = streams.poller()
+        poller.register(pidfd, select.POLLIN)
+        while how is None:
+            left = started + timeout_s - time.monotonic()
+            if left <= 0:
+                how = "timeout"
+                break
+            ready = [fd for fd, _ in poller.poll(1000 * min(left, watch.interval_s))]
+            streams.read(ready, poller)
+            if pidfd in ready:
+                break
+            if not ready and (blocked := watch.look()):
+                how = "deadlock"
+    finally:
+        code = _kill(process)
+        os.close(pidfd)
+        if streams.close():
+            _kill_session(process.pid)
+    seconds = time.monotonic() - started
+    threads = page.threads()
+    if how is None:
+        how, code = ("signal", -code) if code < 0 else ("exit", code)
+    else:
+        code = 0
+    return RunResult(how, code, seconds, streams.kept(1), streams.kept(2), threads, describe_blocked(threads, blocked))
+
+
+def _kill(process: subprocess.Popen[bytes]) -> int:
+    """End it and its group; its exit code."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # the leader is not reaped yet: the number is still ours
+    return process.wait()
 
 
 class _Streams:

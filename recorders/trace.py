@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,8 @@ from recbulc.tsc_probe.skew import Skews
 
 AGAIN = "record again with `recbulc record`"
 CONTROL_FILE = "control"  # there while recbulc has not finished the recording
+CHECKSUMS_FILE = "checksums.json"  # CRC-32 of every other file, by its name; written last
+BLOCK_BYTES = 1 << 20
 
 Events = npt.NDArray[Any]
 T = TypeVar("T")
@@ -45,6 +48,7 @@ class Trace:
     def load(cls, path: Path) -> Trace:
         """Read and check; says what is missing or damaged."""
         meta = load_meta(path)
+        check_sums(path)
         if (path / "threads.json").exists():
             threads = _decoded(path / "threads.json", tuple[TraceThread, ...])
         else:  # recbulc ended before it could write this
@@ -116,6 +120,36 @@ def load_meta(path: Path) -> Meta:
     if header.get("version") != VERSION:
         raise InputError(f"{path} has version {header.get('version')!r}, this recbulc reads version {VERSION}", AGAIN)
     return _decoded(path / "meta.json", Meta)
+
+
+def check_sums(path: Path) -> None:
+    """Refuse a finished recording one of whose files is another than was written."""
+    if not (path / CHECKSUMS_FILE).exists():  # recbulc ended before it could write this
+        return
+    claimed = _decoded(path / CHECKSUMS_FILE, dict[str, int])
+    for name, checksum in claimed.items():
+        if not (path / name).exists():
+            raise InputError(f"{path} is damaged: {name} is missing", AGAIN)
+        if _checksum(path / name) != checksum:
+            raise InputError(f"{path / name} is damaged: its checksum does not fit its content", AGAIN)
+
+
+def checksums_of(path: Path) -> dict[str, int]:
+    """What check_sums compares; the control page and what is hidden do not belong to a recording."""
+    others = {CONTROL_FILE, CHECKSUMS_FILE}
+    files = sorted(file for file in path.iterdir() if file.name not in others and not file.name.startswith("."))
+    return {file.name: _checksum(file) for file in files}
+
+
+def _checksum(path: Path) -> int:
+    checksum = 0
+    try:
+        with path.open("rb") as file:
+            while block := file.read(BLOCK_BYTES):
+                checksum = zlib.crc32(block, checksum)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", AGAIN) from error
+    return checksum
 
 
 def is_trace(path: Path) -> bool:
@@ -231,5 +265,5 @@ def _decoded(path: Path, kind: type[T]) -> T:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", AGAIN) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is damaged: {error}", AGAIN) from error

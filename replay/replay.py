@@ -197,6 +197,11 @@ def replay(
 def recorded_launch(schedule: Schedule) -> Launch:
     """The program that was recorded, and no other."""
     program = Path(schedule.program)
+    elsewhere = "replay on another build with `-- PROG ARGS`"
+    if not program.is_file():
+        raise InputError(f"the program that was recorded is gone: {program}", f"build it again, or {elsewhere}")
+    if not Path(schedule.cwd).is_dir():
+        raise InputError(f"the directory that it was recorded in is gone: {schedule.cwd}", f"make it, or {elsewhere}")
     if build_id_of(program) != schedule.build_id:
         raise InputError(
             f"{program} is not the build that was recorded",
