@@ -44,7 +44,7 @@ from recbulc.replay.replay import ReplayRun
 from recbulc.report.columns import interleaving_table, notes_of
 from recbulc.report.findings import racing_sentences, verdict_sentence
 from recbulc.report.interleaving import interleave
-from recbulc.reproduce import Reproduction, Stage, Task, build_sources, reproduce
+from recbulc.reproduce import Reproduction, Stage, Task, build_sources, check_sources, reproduce
 from recbulc.schedule import Schedule, Verdict
 from recbulc.tsc_probe.machine import read_machine
 
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         found = reproduce(task, clocks, progress)
     speaker.document(document_of(found))
     show(speaker, found)
-    if found.recorded and found.recorded.interrupted:
+    if found.interrupted:
         return INTERRUPTED
     return 0 if found.stopped_at is None else 1
 
@@ -94,17 +94,28 @@ def task_of(args: argparse.Namespace, speaker: Speaker) -> Task:
     )
     level, seed = level_of(args.level), seed_of(args.seed)
     cwd = Path.cwd()
+    stdin = read_stdin(args.stdin, speaker)
     if args.sources:
+        options = compiler_options(args.cflags)
+        check_sources(args.sources)
         out = args.out or Path(f"{args.sources[0].stem}.recbulc")
         speaker.note(f"building {', '.join(map(str, args.sources))}")
-        program = build_sources(args.sources, out, shlex.split(args.cflags))
+        program = build_sources(args.sources, out, options)
         argv = [str(program), *args.program]
     else:
         program, argv = find_program(args.program[0], cwd), args.program
         out = args.out or Path(f"{program.name}.recbulc")
     offer_sync(program, args)
-    launch = Launch(program, utf8_arguments(argv), utf8_environment(), cwd, read_stdin(args.stdin, speaker))
+    launch = Launch(program, utf8_arguments(argv), utf8_environment(), cwd, stdin)
     return Task(launch, out, fail_if, budget_s, timeout_s, args.times, seed, level)
+
+
+def compiler_options(text: str) -> list[str]:
+    """--cflags, split as a shell would."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"--cflags {text!r} cannot be split: {error}", "quote it as a shell would have it") from error
 
 
 def offer_sync(program: Path, args: argparse.Namespace) -> None:
@@ -171,13 +182,13 @@ def stage_sentence(stage: Stage, found: Reproduction) -> str:
     if stage == "order" and found.ordered:
         ordered = found.ordered
         return (
-            f"{ordered.ordered} of {ordered.conflicting_pairs} conflicting pairs ordered "
+            f"stamps and synchronisation order {ordered.ordered} of {ordered.conflicting_pairs} conflicting pairs "
             f"({100 * ordered.ordered_fraction:.1f} %)"
         )
     if stage == "solve" and found.solution:
         solution = found.solution
         seconds = solution.build_seconds + solution.solve_seconds
-        return f"{solution.accesses} accesses in one order, {solution.switches} context switches ({seconds:.1f} s)"
+        return f"{solution.accesses} accesses in one order, {solution.switches} context switches ({seconds:.2f} s)"
     assert found.replayed
     return f"failed {found.replayed.failed}/{found.replayed.runs} replays"
 
@@ -187,7 +198,7 @@ def show(speaker: Speaker, found: Reproduction) -> None:
     if found.recorded and found.recorded.trace.meta.clocks.modified:
         why = found.recorded.trace.meta.clocks.why
         speaker.warn(f"the clocks changed during the recording ({why}): stamps order nothing across cores")
-    if found.recorded and found.verdict and found.verdict.failed and not speaker.as_json:
+    if found.recorded and found.verdict and found.verdict.failed and not speaker.quiet:
         result = found.recorded.result
         for name, output in (("stdout", result.stdout), ("stderr", result.stderr)):
             if output:
@@ -204,6 +215,8 @@ def show(speaker: Speaker, found: Reproduction) -> None:
         speaker.show(f"[bold red]stopped at {found.stopped_at}:[/] {escape(found.why)}")
         if found.remedy:
             speaker.show(f"  what to do: {escape(found.remedy)}")
+        if found.recorded:
+            speaker.show(f"the recording: {escape(str(found.recorded.trace.path))}")
     if found.replayed and found.replayed.failed:
         path = shlex.quote(str(found.schedule_path))
         speaker.show(f"replay it:   recbulc replay {escape(path)} --times {found.task.times}")
@@ -213,7 +226,10 @@ def show(speaker: Speaker, found: Reproduction) -> None:
 def show_schedule(speaker: Speaker, schedule: Schedule) -> None:
     """The interleaving, and what raced."""
     interleaving = interleave(schedule)
-    speaker.show(interleaving_table(interleaving))
+    if interleaving.rows:
+        speaker.show(interleaving_table(interleaving))
+    else:
+        speaker.show("the interleaving has no source lines: build with `recbulc cc` to see them")
     for note in notes_of(interleaving):
         speaker.warn(note)
     for sentence in racing_sentences(schedule):
@@ -258,4 +274,6 @@ def document_of(found: Reproduction) -> dict[str, Any]:
         ],
         "stopped_at": found.stopped_at,
         "why": found.why,
+        "remedy": found.remedy,
+        "interrupted": found.interrupted,
     }
