@@ -42,7 +42,8 @@ class Walk:
         self._readers: dict[int, list[int]] = defaultdict(list)
         self._tokens: dict[int, int] = {}
         self._asleep: dict[int, dict[int, int]] = defaultdict(dict)
-        self._signals: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+        self._lasting: dict[int, set[int]] = defaultdict(set)  # who sleeps for ever
+        self._signals: dict[int, list[int]] = defaultdict(list)  # how many each may still wake
         self._arrived: dict[int, int] = defaultdict(int)
         self._round: dict[tuple[int, int], int] = {}
         self._parties: dict[int, int] = {}
@@ -158,14 +159,19 @@ class Walk:
             self._tokens[thing] = value
         elif kind == Kind.COND_WAIT and part == Part.BEGIN:
             self._owner.pop(old, None)
-            self._asleep[thing][t] = len(self._signals[thing])
+            if self.recording.deadlocked and not self._columns[t]["after"][e]:
+                self._lasting[thing].add(t)
+            else:
+                self._asleep[thing][t] = len(self._signals[thing])
         elif kind == Kind.COND_WAIT and part == Part.END:
             since = self._asleep[thing].pop(t, 0)
             if value == 0 and not self._use_signal(thing, since):
                 self._complain(t, e, "was woken by no signal")
             self._enter(t, e, old)
         elif kind in (Kind.COND_SIGNAL, Kind.COND_BROADCAST):
-            self._signals[thing].append((1 if kind == Kind.COND_SIGNAL else NEVER, bool(self._asleep[thing])))
+            if self._lasting[thing] and (kind == Kind.COND_BROADCAST or not self._somebody_to_wake(thing)):
+                self._complain(t, e, "would have woken a thread that slept for ever")
+            self._signals[thing].append(1 if kind == Kind.COND_SIGNAL else NEVER)
         elif kind == Kind.BARRIER_INIT:
             self._parties[thing] = max(1, value)
         elif kind == Kind.BARRIER_WAIT:
@@ -199,13 +205,20 @@ class Walk:
 
     def _use_signal(self, condition: int, since: int) -> bool:
         signals = self._signals[condition]
-        usable = [n for n in range(since, len(signals)) if signals[n][0]]
-        broad = [n for n in usable if signals[n][0] > 1]
-        if not usable:
-            return False
-        if not broad:
-            signals[usable[0]] = (0, True)
-        return True
+        usable = [n for n in range(since, len(signals)) if signals[n]]
+        if usable and not any(signals[n] > 1 for n in usable):
+            signals[usable[0]] = 0
+        return bool(usable)
+
+    def _somebody_to_wake(self, condition: int) -> bool:
+        """Does anybody sleep for whom there was no signal yet?"""
+        signals = self._signals[condition]
+        last = max((n for n, left in enumerate(signals) if left > 1), default=-1)
+        asleep = [since for since in self._asleep[condition].values() if since > last]
+        served = 0
+        for n, left in enumerate(signals):
+            served += left == 1 and sum(since <= n for since in asleep) > served
+        return len(asleep) > served
 
 
 def shared_bytes(recording: Recording) -> list[int]:
