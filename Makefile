@@ -12,11 +12,7 @@ setup: .venv/ready
 	./tools/setup.sh
 
 demo: setup
-	rm -rf $(OUT) && mkdir $(OUT)
-	$(BIN)/recbulc doctor
-	$(BIN)/recbulc calibrate --out $(OUT)/clocks.json --plot $(OUT)/clocks.png
-	$(BIN)/recbulc stability --for 10s --every 1s --csv $(OUT)/skew.csv --plot $(OUT)/skew.png -q
-	@echo "demo ok: this machine's clocks are calibrated; model and pictures are in $(OUT)/"
+	./tools/demo.sh $(OUT)
 
 test: setup lint
 	$(BIN)/python -m pytest

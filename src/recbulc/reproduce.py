@@ -372,16 +372,22 @@ def check_sources(sources: Sequence[Path]) -> None:
             raise InputError(f"there is no source file {source}", "programs stand behind --, sources before it")
 
 
+def _input(source: Path, *, as_c: bool) -> list[str]:
+    """As the compiler is to be told of it: one for C++ would take .c for C++."""
+    return ["-x", "c", str(source), "-x", "none"] if as_c else [str(source)]
+
+
 def build_sources(sources: Sequence[Path], out: Path, options: Sequence[str] = ()) -> Path:
     """Compile and link with our wrapper into the directory of results; clang itself says what is wrong with them."""
     check_sources(sources)
     check_out(out)
     cxx = any(source.suffix in CXX_ENDINGS for source in sources)
+    inputs = [word for source in sources for word in _input(source, as_c=cxx and source.suffix not in CXX_ENDINGS)]
     new, program = out / f".{PROGRAM}.{os.getpid()}.partial", out / PROGRAM
     with made(out):
         try:
-            code = run_compiler([*COMPILE, *map(str, sources), *options, "-o", str(new)], cxx=cxx)
-            if code or not new.is_file():
+            code = run_compiler([*COMPILE, *inputs, *options, "-o", str(new)], cxx=cxx)
+            if code or not os.access(new, os.X_OK):
                 names = ", ".join(map(str, sources))
                 ended = f"clang exits with {code}" if code else "no program comes out"
                 raise InputError(f"{names} cannot be compiled ({ended})", "see what clang says above, and --cflags")
