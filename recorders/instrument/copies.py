@@ -34,6 +34,16 @@ STRING_FUNCTIONS = {
     "strchr": "ptr (ptr, i32)",
     "strrchr": "ptr (ptr, i32)",
     "strdup": "ptr (ptr)",
+    # what -D_FORTIFY_SOURCE makes of them: the last parameter is the room there is
+    "__memcpy_chk": "ptr (ptr, ptr, i64, i64)",
+    "__memmove_chk": "ptr (ptr, ptr, i64, i64)",
+    "__mempcpy_chk": "ptr (ptr, ptr, i64, i64)",
+    "__memset_chk": "ptr (ptr, i32, i64, i64)",
+    "__strcpy_chk": "ptr (ptr, ptr, i64)",
+    "__stpcpy_chk": "ptr (ptr, ptr, i64)",
+    "__strncpy_chk": "ptr (ptr, ptr, i64, i64)",
+    "__strcat_chk": "ptr (ptr, ptr, i64)",
+    "__strncat_chk": "ptr (ptr, ptr, i64, i64)",
 }
 
 _INTRINSICS = {"@llvm.memcpy.": "memcpy", "@llvm.memmove.": "memmove", "@llvm.memset.": "memset"}

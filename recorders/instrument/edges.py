@@ -83,7 +83,7 @@ class _Edge:
         if self._only_way_out and terminator.opcode in ("br", "switch"):
             self._edits.before(terminator, *lines)
         elif self._only_way_in:
-            self._edits.ahead(_first_ordinary(self._target), *lines)
+            self._edits.foremost(_first_ordinary(self._target), *lines)
         else:
             self._split(terminator, lines)
 

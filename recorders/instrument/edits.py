@@ -36,6 +36,11 @@ class Edits:
         self._touched[instruction.line] = instruction
         self._ahead[instruction.line].extend(lines)
 
+    def foremost(self, instruction: Instruction, *lines: str) -> None:
+        """Before all that is ahead of an instruction by now."""
+        self._touched[instruction.line] = instruction
+        self._ahead[instruction.line][:0] = lines
+
     def before(self, instruction: Instruction, *lines: str) -> None:
         """Directly before an instruction."""
         self._touched[instruction.line] = instruction

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from recbulc.recorders.instrument.copies import PIECES, decode_intrinsic, is_inlined
+from recbulc.recorders.instrument.copies import PIECES, is_inlined
 from recbulc.recorders.ir.calls import decode_call
 from recbulc.recorders.ir.memory import CompareExchange, ReadModifyWrite, Store, decode
 from recbulc.recorders.ir.module import Function, Instruction, Module
@@ -42,8 +42,6 @@ class Pointers:
             elif opcode in _CHAIN or opcode in _MERGE or "@llvm.threadlocal.address" in instruction.text:
                 self._definitions[instruction.result] = instruction
         self._private = self._frame - self._escaping(function) if self._frame else set()
-        if self._private and any(chosen.opcode in _MERGE for chosen in self._definitions.values()):
-            self._unmix(function)
 
     def is_private(self, pointer: str) -> bool:
         """Can no other thread change what is there?"""
@@ -109,35 +107,6 @@ class Pointers:
                 elif name in self._definitions:
                     escaping |= self._roots_of(name) & self._frame
         return escaping
-
-    def _unmix(self, function: Function) -> None:
-        """What is also accessed through a pointer that may point elsewhere is not private: all or nothing."""
-        mixed = []
-        for instruction in function.instructions():
-            for pointer in _accessed(instruction):
-                roots = self._roots_of(pointer)
-                if len(roots) > 1 and not self._private.isdisjoint(roots):
-                    mixed.append((pointer, roots))
-        at = 0
-        while at < len(mixed):
-            pointer, roots = mixed[at]
-            if self.is_private(pointer) or self._private.isdisjoint(roots):
-                at += 1
-            else:
-                self._private -= roots
-                at = 0
-
-
-def _accessed(instruction: Instruction) -> list[str]:
-    """The pointers through which an instruction accesses memory itself."""
-    access = decode(instruction)
-    if access is not None:
-        return [access.pointer.value]
-    call = decode_call(instruction)
-    intrinsic = decode_intrinsic(call) if call is not None else None
-    if intrinsic is None:
-        return []
-    return [intrinsic.target] if intrinsic.function == "memset" else [intrinsic.target, intrinsic.source]
 
 
 def _captured(instruction: Instruction) -> str:

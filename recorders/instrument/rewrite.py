@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from recbulc.recorders.instrument.accesses import AccessWriter
@@ -22,6 +23,9 @@ from recbulc.recorders.instrument.site import OBJECT_LABEL, OBJECTS_SECTION, Sit
 from recbulc.recorders.ir.calls import Call, decode_call
 from recbulc.recorders.ir.memory import decode
 from recbulc.recorders.ir.module import Block, Function, Instruction, Module, parse_module
+from recbulc.recorders.ir.operands import NAME
+
+_TAIL_CALL = re.compile(rf"  (?:{NAME} = )?(?:must)?tail call ")
 
 
 @dataclass(frozen=True)
@@ -175,8 +179,7 @@ def _leaving(block: Block) -> Instruction:
     for instruction in reversed(block.instructions[:-1]):
         if instruction.is_debug:
             continue
-        is_tail = instruction.opcode == "call" and " call " in instruction.text.partition("tail")[2]
-        if not is_tail or "@llvm." in instruction.text:
+        if not _TAIL_CALL.match(instruction.text) or "@llvm." in instruction.text:
             return ret
         returned = ret.text.split(", !dbg")[0].split()[-1]
         return instruction if returned in ("void", instruction.result) else ret

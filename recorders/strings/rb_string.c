@@ -231,3 +231,78 @@ RB_HIDDEN char *__rb_strdup(const char *s)
     char *copy = malloc(size);
     return copy ? __rb_memcpy(copy, s, size) : NULL;
 }
+
+/* What -D_FORTIFY_SOURCE calls instead: as above, but never beyond the room that the compiler knows of. */
+extern void __chk_fail(void) __attribute__((noreturn));
+
+static void fit(size_t wanted, size_t room)
+{
+    if (wanted > room)
+        __chk_fail();
+}
+
+RB_HIDDEN void *__rb___memcpy_chk(void *to, const void *from, size_t size, size_t room)
+{
+    fit(size, room);
+    return __rb_memcpy(to, from, size);
+}
+
+RB_HIDDEN void *__rb___memmove_chk(void *to, const void *from, size_t size, size_t room)
+{
+    fit(size, room);
+    return __rb_memmove(to, from, size);
+}
+
+RB_HIDDEN void *__rb___mempcpy_chk(void *to, const void *from, size_t size, size_t room)
+{
+    fit(size, room);
+    return __rb_mempcpy(to, from, size);
+}
+
+RB_HIDDEN void *__rb___memset_chk(void *to, int byte, size_t size, size_t room)
+{
+    fit(size, room);
+    return __rb_memset(to, byte, size);
+}
+
+RB_HIDDEN char *__rb___stpcpy_chk(char *to, const char *from, size_t room)
+{
+    if (!rb_pieces) {
+        fit(strlen(from) + 1, room);
+        return stpcpy(to, from);
+    }
+    for (;; to++, from++, room--) {
+        fit(1, room);
+        char c = *from;
+        *to = c;
+        if (!c)
+            return to;
+    }
+}
+
+RB_HIDDEN char *__rb___strcpy_chk(char *to, const char *from, size_t room)
+{
+    __rb___stpcpy_chk(to, from, room);
+    return to;
+}
+
+RB_HIDDEN char *__rb___strncpy_chk(char *to, const char *from, size_t size, size_t room)
+{
+    fit(size, room);
+    return __rb_strncpy(to, from, size);
+}
+
+RB_HIDDEN char *__rb___strcat_chk(char *to, const char *from, size_t room)
+{
+    size_t length = __rb_strlen(to);
+
+    fit(length, room);
+    __rb___stpcpy_chk(to + length, from, room - length);
+    return to;
+}
+
+RB_HIDDEN char *__rb___strncat_chk(char *to, const char *from, size_t most, size_t room)
+{
+    fit(__rb_strlen(to) + __rb_strnlen(from, most) + 1, room);
+    return __rb_strncat(to, from, most);
+}
