@@ -113,6 +113,21 @@ def _open_sites(
     other = early[row] + np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
     new = ours.begins[row] | others.begins[other]
     row, other = row[new], other[new]
-    pair = np.sort(np.stack([our_sites[ours.op[row]], other_sites[others.op[other]]], axis=1), axis=1)
-    kinds, times = np.unique(pair, axis=0, return_counts=True)
-    return Counter({(int(a), int(b)): int(n) for (a, b), n in zip(kinds, times, strict=True)})
+    mine, theirs = our_sites[ours.op[row]], other_sites[others.op[other]]
+    numbers = np.unique(np.concatenate([np.unique(mine), np.unique(theirs)]))  # few: they are counted in a square
+    low, high = np.searchsorted(numbers, np.minimum(mine, theirs)), np.searchsorted(numbers, np.maximum(mine, theirs))
+    kinds, times = _count(low * len(numbers) + high, len(numbers) ** 2)
+    first, second = numbers[kinds // max(len(numbers), 1)], numbers[kinds % max(len(numbers), 1)]
+    return Counter(
+        {(int(a), int(b)): int(n) for a, b, n in zip(first, second, times, strict=True)}  # smaller site first
+    )
+
+
+def _count(keys: Ints, most: int) -> tuple[Ints, Ints]:
+    """Which keys there are, and how often."""
+    if most > MOST_LISTED:
+        kinds, times = np.unique(keys, return_counts=True)
+        return kinds, times
+    every = np.bincount(keys, minlength=most)
+    kinds = np.flatnonzero(every)
+    return kinds, every[kinds]

@@ -22,6 +22,7 @@ from recbulc.solver.visits import NONE, Visits, collect, first_after
 
 Bools = NDArray[np.bool_]
 MOST_ROUNDS = 200
+WORTH_A_ROUND = 10_000  # a round that raises less than one entry for so many operations leaves the rest to the search
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Saturated:
 
 
 def saturate(problem: Problem, expired: Callable[[], bool] = lambda: False) -> Saturated:
-    """Raise problem.bounds to the fixpoint; a Contradiction means that no order explains the recording."""
+    """Raise problem.bounds to the fixpoint, or near it; a Contradiction means that no order explains the recording."""
     threads = [lane.ops for lane in problem.lanes]
     nodes = [np.arange(len(lane)) for lane in problem.lanes]
     sections = find_sections(threads)
@@ -64,9 +65,11 @@ def saturate(problem: Problem, expired: Callable[[], bool] = lambda: False) -> S
             continue
         raised = _apply(visits, bounds, found)
         raised += order_sections(bounds, nodes, sections, last_if_open=last_if_open)
-        if not raised or expired():
+        if not raised:
             break
         close(bounds, nodes)
+        if expired() or raised < sum(len(rows) for rows in bounds) // WORTH_A_ROUND:
+            break
     counts = [part.count for part in found]
     candidates, open_reads = int(sum(part.sum() for part in counts)), int(sum((part > 1).sum() for part in counts))
     return Saturated(turn, _choices(visits), candidates, open_reads)
