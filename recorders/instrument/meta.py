@@ -64,7 +64,10 @@ class ObjectMeta:
 
     def ir(self) -> str:
         """The module's text before any site was inserted."""
-        return zlib.decompress(self.packed_ir).decode("utf-8", "surrogateescape")
+        try:
+            return zlib.decompress(self.packed_ir).decode("utf-8", "surrogateescape")
+        except zlib.error as error:
+            raise ValueError(f"the IR of {self.meta.source} is damaged: {error}") from error
 
 
 def object_id(ir: str, command: list[str], directory: str) -> bytes:
