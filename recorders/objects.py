@@ -6,9 +6,11 @@ outlives a run may contain an address.
 
 from __future__ import annotations
 
+import ctypes
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +112,7 @@ class Symbols:
             return None
         symbol = self._symbols[row]
         inside = address < symbol.address + max(symbol.size, 1)
-        return Place(symbol.name, address - symbol.address) if inside else None
+        return Place(demangled(symbol.name), address - symbol.address) if inside else None
 
 
 def read_symbols(module: Module) -> list[Symbol]:
@@ -126,6 +128,32 @@ def read_symbols(module: Module) -> list[Symbol]:
             ]
     except (OSError, ELFError):
         return []
+
+
+def demangled(name: str) -> str:
+    """A C++ name as it was written; the name itself where it is none, or where there is no C++ library to ask."""
+    if not name.startswith("_Z"):
+        return name
+    library, libc = _cxx_library(), ctypes.CDLL(None)
+    if library is None:
+        return name
+    library.__cxa_demangle.restype = ctypes.c_void_p
+    libc.free.argtypes = [ctypes.c_void_p]
+    status = ctypes.c_int()
+    found = library.__cxa_demangle(name.encode(), None, None, ctypes.byref(status))
+    if not found:
+        return name
+    text = ctypes.string_at(found).decode(errors="replace")
+    libc.free(found)
+    return text
+
+
+@cache
+def _cxx_library() -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL("libstdc++.so.6")
+    except OSError:
+        return None
 
 
 def stack_of(address: int, pthreads: Sequence[int]) -> tuple[int, int] | None:

@@ -24,19 +24,21 @@ def find_decisive(schedule: Schedule, candidates: Sequence[Candidate], seconds: 
     """The last pair that must be in its order for the program to fail; None where there is none, or the time is up.
 
     `candidates` are the last first. What is flipped before the run was lost passes, because little of the recorded
-    order is left; what is flipped after that fails. So far back as one by one is too slow, strides grow until one passes, and halving finds the last.
+    order is left; what is flipped after that fails. So far back as one by one is too slow, strides grow until one
+    passes, and halving finds the last.
     """
     end = time.monotonic() + seconds
 
     def decides(place: int) -> bool:
         return time.monotonic() < end and passes_flipped(schedule, candidates[place])
 
-    fails, place = -1, 0
-    while place < len(candidates) and not decides(place):
-        fails = place
-        place += max(1, place - ONE_BY_ONE)
-    if place >= len(candidates):
+    if not candidates:
         return None
+    fails, place, last = -1, 0, len(candidates) - 1
+    while not decides(place):
+        if place == last:
+            return None
+        fails, place = place, min(place + max(1, place - ONE_BY_ONE), last)
     while place - fails > 1:
         middle = (place + fails) // 2
         if decides(middle):

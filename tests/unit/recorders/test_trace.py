@@ -13,7 +13,7 @@ from recbulc.errors import InputError
 from recbulc.recorders.control import ControlPage, Mode, Setting, ThreadState
 from recbulc.recorders.events import EVENT, Kind
 from recbulc.recorders.meta import Meta, PairSkew, TraceClocks, TraceSites, TraceThread
-from recbulc.recorders.objects import Symbol, Symbols
+from recbulc.recorders.objects import Symbol, Symbols, demangled
 from recbulc.recorders.trace import Trace, is_trace, used_records
 from recbulc.schedule import Site, Verdict
 from recbulc.tsc_probe.counter import Granule
@@ -147,6 +147,11 @@ def test_symbols_have_an_extent():
     assert str(symbols.find(0x2014)) == "table+20"
     assert str(symbols.find(0x3000)) == "end"
     assert [symbols.find(at) for at in (0x0, 0x1008, 0x2028, 0x3001)] == [None] * 4
+
+
+def test_cxx_names_are_as_they_were_written():
+    assert demangled("_ZZ4mainE4pool") == "main::pool"
+    assert [demangled(name) for name in ("total", "_Zbad", "")] == ["total", "_Zbad", ""]
 
 
 def test_injected_skews_are_applied_to_the_stamps(tmp_path, logs):

@@ -20,7 +20,7 @@ CONSTANTS = {
     "RB_SCHEDULE_NONE": compiler.NONE,
     "RB_DIVERGED_EXIT": compiler.DIVERGED_EXIT,
     **{f"RB_PART_{part.name}": part for part in Part},
-    **{f"RB_DIVERGED_{reason.name}": reason for reason in Reason},
+    **{f"RB_DIVERGED_{reason.name}": reason for reason in Reason if reason != Reason.LACKING},
 }
 
 
