@@ -54,8 +54,8 @@ def granule_of(readings: Stamps) -> Granule:
 
     Minimum and gcd are traps: a bumped reading makes both of them 1, and every bound too tight. Readings within one
     step are therefore left out, and the granule is the largest g that divides at least 90 % of the differences that
-    remain. A counter scaled by a hypervisor has a step that is no
-    whole number; it shows as a line in the spectrum of the differences.
+    remain. A counter scaled by a hypervisor has a step that is no whole number; it shows as a line in the spectrum of
+    the differences.
     """
     fresh = np.concatenate([[True], np.diff(readings) > 1])  # neither equal to the reading before nor bumped
     gaps = np.diff(readings[fresh])
@@ -66,9 +66,10 @@ def granule_of(readings: Stamps) -> Granule:
             "use a machine whose TSC counts finely; in a guest, pass the host's through",
         )
     values, counts = np.unique(gaps, return_counts=True)
-    candidates = np.arange(1, int(values[-1]) + 1)
+    wanted = int(np.ceil(SHARE * gaps.size))  # so many gaps are multiples of the granule, and none of those is shorter
+    candidates = np.arange(1, int(np.partition(gaps, gaps.size - wanted)[gaps.size - wanted]) + 1)
     divided = np.array([counts[values % g == 0].sum() for g in candidates])
-    ticks = int(candidates[divided >= SHARE * gaps.size][-1])
+    ticks = int(candidates[divided >= wanted][-1])
     if ticks == 1:
         scaled = _step_in_spectrum(gaps)
         return Granule(int(np.ceil(scaled)), 1) if scaled > 1 else Granule(1, 0)
