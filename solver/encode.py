@@ -86,9 +86,10 @@ def _add_read(
     before = places.before
     others = [write for write, other in writes if other != value and write not in (START, read)]
     others = [write for write in others if before(read, write) is not True]
+    sure = [write for write, other in writes if other == value and write != read and before(write, read) is True]
     ways: list[Term] = []
     for write, other in writes:
-        if other not in (value, ANY) or write == read:
+        if other not in (value, ANY) or write == read or any(before(write, later) is True for later in sure):
             continue
         parts: list[Term] = [before(write, read)]
         for third in others if parts[0] is not False else ():

@@ -7,7 +7,6 @@ has an order that the search can follow, or it is the whole problem.
 
 from __future__ import annotations
 
-import heapq
 import time
 from dataclasses import dataclass
 
@@ -79,17 +78,14 @@ class Windows:
         return Window(start, tuple(goal), most, list(frontier.memory), dict(frontier.machine.state))
 
     def _advance(self, goal: list[int], limit: list[int], steps: int) -> list[int]:
-        """So many operations further, in the order that the stamps suggest."""
-        lanes = self._frontier.problem.lanes
-        heap = [(lane.key[goal[t]], t) for t, lane in enumerate(lanes) if goal[t] < limit[t]]
-        heapq.heapify(heap)
+        """So many operations further in the order that the stamps suggest, where nothing needs more than that."""
+        lanes, needs = self._frontier.problem.lanes, self._frontier.needs
         for _ in range(steps):
-            if not heap:
+            left = [t for t, count in enumerate(goal) if count < limit[t]]
+            ready = [t for t in left if all(goal[u] >= count for u, count in needs[t][goal[t]])]
+            if not left:
                 break
-            _, t = heapq.heappop(heap)
-            goal[t] += 1
-            if goal[t] < limit[t]:
-                heapq.heappush(heap, (lanes[t].key[goal[t]], t))
+            goal[min(ready or left, key=lambda t: lanes[t].key[goal[t]])] += 1
         return goal
 
     def _closed(self, goal: list[int]) -> list[int]:
