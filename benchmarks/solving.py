@@ -128,7 +128,7 @@ def _stopwatches(spent: dict[str, float], counted: list[tuple[int, int]]) -> Ite
 def recbulc(*args: str) -> str:
     """Run a command as a user does; what it printed."""
     found = subprocess.run([COMMAND, *args], capture_output=True, text=True, check=False)
-    if found.returncode not in {0, 1}:
+    if found.returncode not in {0, 1} or ("--json" in args and not found.stdout):
         raise SystemExit(f"recbulc {' '.join(args)}: {found.stderr[-500:]}")
     return found.stdout
 
