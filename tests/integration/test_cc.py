@@ -3,7 +3,9 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -36,7 +38,7 @@ OF_SITES = set().union(*LEVELS.values())
 
 def ours(*arguments: str | Path, cxx: bool = False, cwd: Path = ROOT, **environment: str) -> str:
     """Build as a user does; what the compiler said."""
-    command = [shutil.which("recbulc", path=f"{ROOT}/.venv/bin:{os.environ['PATH']}"), "c++" if cxx else "cc"]
+    command = [Path(sys.executable).parent / "recbulc", "c++" if cxx else "cc"]
     done = subprocess.run(
         [*command, *arguments], capture_output=True, text=True, cwd=cwd, env=os.environ | environment, check=False
     )
@@ -318,6 +320,24 @@ def test_programs_of_several_files(built, tmp_path, how):
     assert written.count("part.c") >= 3
     values = [int(e["value"]) for e, name in zip(writes, written, strict=True) if name == "part.c" and e["size"] == 8]
     assert [value for value in values if value in (101, 103, 106)] == [101, 103, 106]
+
+
+@pytest.mark.parametrize("fortified", [(), ("-D_FORTIFY_SOURCE=2",)], ids=["plain", "fortified"])
+def test_our_string_functions_do_what_libcs_do(tmp_path, fortified):
+    program = tmp_path / "strings"
+    ours("-O1", "-fno-builtin", *fortified, "-D_GNU_SOURCE", "-w", PROGRAMS / "strings.c", "-o", program)
+    for level in (Level.SYNC, Level.RW):  # dormant, and in pieces
+        run = record(program, "seven..", level=level)
+        assert run.result.stdout == b"0 differences\nseven..\n"
+    table = load_site_table(program)
+    functions = {table[int(site)].function for site in {*run.of(0, Kind.WRITE)["site"].tolist()}}
+    assert {"__rb_memcpy", "__rb_memset", "__rb_strncpy", "__rb_strncat"} <= functions
+    assert ("__rb___stpcpy_chk" in functions) == bool(fortified)
+    if fortified:
+        for level in (Level.SYNC, Level.RW):
+            run = record(program, "too long", level=level)
+            assert (run.result.how, run.result.code) == ("signal", signal.SIGABRT)
+            assert b"buffer overflow detected" in run.result.stderr
 
 
 @pytest.mark.parametrize("name", ["clang-16", "clang-19", "clang"])
