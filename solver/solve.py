@@ -6,7 +6,7 @@ Nothing leaves here that an independent walk through the trace has not confirmed
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -26,7 +26,7 @@ from recbulc.solver.problem import Problem, build_problem
 from recbulc.solver.racing import Race, find_race
 from recbulc.solver.saturate import saturate
 from recbulc.solver.writing import write_schedule
-from recbulc.solver.z3_windows import Clash, Windows
+from recbulc.solver.z3_windows import Clash, Windows, find_clash
 
 Status = Literal["sat", "unsat", "timeout", "unsupported"]
 Engine = Literal["frontier", "z3"]
@@ -83,7 +83,7 @@ class Solution:
     z3_seconds: float = 0.0
     external: tuple[str, ...] = ()
     switches: int = 0
-    race: Race = Race()
+    race: Race = field(default_factory=Race)
     why: str = ""
 
 
@@ -152,13 +152,15 @@ def find_order(
         windows = Windows(frontier, start + timeout_s)
         way = windows.settle_all() if engine == "z3" else frontier.run(windows.settle, dead_ends)
     except Contradiction as found:
+        fresh = replace(build_problem(known, recording, stamped=timestamps), external=problem.external)
+        clash = find_clash(fresh, start + timeout_s)
+        if clash and clash.facts:
+            return _contradictory(fresh, clash, _timed(figures, start))
         cycle = describe_cycle([lane.ops for lane in problem.lanes], found.cycle, recording)
         why = f"no order explains the recording; each of these would be before the next: {cycle}"
         return Found("unsat", _timed(figures, start), problem, why=why, clash=found.cycle)
     except Clash as found:
-        why = f"no order explains the recording; {describe_clash(problem, found)}"
-        clash = tuple(where for fact in found.facts for where in fact.why)
-        return Found("unsat", _timed(figures, start, windows), problem, why=why, clash=clash)
+        return _contradictory(problem, found, _timed(figures, start, windows))
     except Stuck as found:
         return Found("timeout", _timed(figures, start, windows), why=describe_stuck(problem, found, timeout_s))
     figures = _timed(figures, start, windows)
@@ -174,6 +176,12 @@ def find_order(
         why = f"internal error: the order that was found does not explain the trace ({complaints[0]})"
         return Found("unsupported", _timed(figures, start, windows), problem, order, why)
     return Found("sat", _timed(figures, start, windows), problem, order)
+
+
+def _contradictory(problem: Problem, clash: Clash, figures: Figures) -> Found:
+    why = f"no order explains the recording; {describe_clash(problem, clash)}"
+    operations = tuple(dict.fromkeys(where for fact in clash.facts for where in fact.why))
+    return Found("unsat", figures, problem, why=why, clash=operations)
 
 
 def as_order(trail: list[int]) -> tuple[Where, ...]:

@@ -14,10 +14,12 @@ from recbulc.solver.encode import encode
 from recbulc.solver.encode_places import OutOfTime, Window, furthest, whole
 from recbulc.solver.encode_terms import Fact, Where
 from recbulc.solver.frontier import LASTS, Frontier, Stuck
+from recbulc.solver.problem import Problem
 from recbulc.solver.z3_backend import Answer, ask
 
 BACK, AHEAD = 24, 12  # operations before and behind where the search is stuck, in the first window
 MOST = 4_000  # operations of a window: beyond that z3 has never answered
+MOST_EXPLAINED, EXPLAINED_WITHIN_S = 2_000, 10.0  # of a problem already known to have no order
 WINDOW_SHARE = 0.25  # of the time left, for one window
 
 
@@ -26,6 +28,18 @@ class Clash(Exception):  # noqa: N818 (a finding, which its caller turns into a 
     """No order explains the whole problem: these facts have none together, or nobody knows which (empty)."""
 
     facts: tuple[Fact, ...]
+
+
+def find_clash(problem: Problem, deadline: float) -> Clash | None:
+    """Which facts of a problem that has no order clash; None where it is too large to find out."""
+    if sum(len(lane) for lane in problem.lanes) > MOST_EXPLAINED:
+        return None
+    windows = Windows(Frontier(problem, lambda: False), min(deadline, time.monotonic() + EXPLAINED_WITHIN_S))
+    try:
+        windows.settle_all()
+    except Clash as found:
+        return found
+    return None
 
 
 class Windows:
