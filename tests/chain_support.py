@@ -123,7 +123,8 @@ def built(name: str, *, fixed: bool = False) -> Path:
 
 
 @functools.cache
-def _clocks() -> ClockWatch:
+def one_clock() -> ClockWatch:
+    """Of one core."""
     with on_one_core():
         return ClockWatch.of_this_machine(Skews())
 
@@ -144,7 +145,7 @@ def chain(name: str, *, failing: bool = True) -> Chain:
     )
     for _ in range(10):  # what never fails by itself passes at the first try
         with on_one_core():
-            recorded = record(request, _clocks(), Mixed(1, None if failing else "plain"))
+            recorded = record(request, one_clock(), Mixed(1, None if failing else "plain"))
         if recorded.trace.meta.verdict.failed is failing:
             break
     assert recorded.trace.meta.verdict.failed is failing

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.chain_support import COMMAND, built, on_one_core, refused, run
+from tests.chain_support import COMMAND, built, on_one_core, one_clock, refused, run
 from tests.programs.catalogue import BUGS
 from tests.support import fake_root, recbulc
 
@@ -369,7 +369,7 @@ def task_of(here: Path, name: str, **how) -> Task:
     ],
 )
 def test_ctrl_c_in_every_stage_keeps_what_was_found(here, when, stage, left):
-    found = reproduce(task_of(here, "lost_update"), ClockWatch.of_this_machine(Skews()), Interrupting(when))
+    found = reproduce(task_of(here, "lost_update"), one_clock(), Interrupting(when))
     assert (found.stopped_at, found.why, found.interrupted) == (stage, "interrupted", True)
     assert sorted(path.name for path in (here / "out").iterdir()) == left
     assert found.remedy or stage == "record"
@@ -377,7 +377,7 @@ def test_ctrl_c_in_every_stage_keeps_what_was_found(here, when, stage, left):
 
 def test_ctrl_c_before_anything_is_recorded_leaves_nothing(here):
     with pytest.raises(KeyboardInterrupt):
-        reproduce(task_of(here, "lost_update"), ClockWatch.of_this_machine(Skews()), Interrupting("record"))
+        reproduce(task_of(here, "lost_update"), one_clock(), Interrupting("record"))
     assert list(here.iterdir()) == []
 
 
@@ -414,8 +414,8 @@ class Patient:
 
 def test_the_budget_ends_replays_too(here):
     listener = Patient()
-    task = task_of(here, "lost_update", budget_s=5.0, times=1_000_000)
-    found = reproduce(task, ClockWatch.of_this_machine(Skews()), listener)
+    task = task_of(here, "lost_update", budget_s=3.0, times=1_000_000)
+    found = reproduce(task, one_clock(), listener)
     assert (found.stopped_at, found.interrupted) == ("replay", False)
     assert found.why == (f"the budget is used up after {listener.replays} of 1000000 replays; all of them failed")
     assert 0 < found.replayed.failed == found.replayed.runs == listener.replays
@@ -423,7 +423,7 @@ def test_the_budget_ends_replays_too(here):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a file system")
-@pytest.mark.parametrize("size", ["16k", "100k"])
+@pytest.mark.parametrize("size", ["4k", "32k", "100k"])  # for nothing, for no control page, for no logs
 def test_a_full_disk_is_said(here, size):
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(here)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
