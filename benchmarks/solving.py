@@ -56,6 +56,7 @@ WAYS: dict[str, tuple[bool, IntervalKind]] = {
 }
 SIZES = (12_500, 25_000, 50_000, 100_000, 200_000)
 MOST_RUNS = 5_000
+MOST_TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -142,12 +143,16 @@ def build(folder: Path) -> Path:
 
 
 def recorded(folder: Path, program: Path, *args: object, options: tuple[str, ...] = ()) -> Path:
-    """A recording at RW."""
+    """A recording at RW of a run that failed."""
     out = folder / f"{'-'.join([program.name, *options[1:2], *map(str, args)])}.trace"
-    common = ("--level", "RW", "--timeout", "60s", "--seed", "1", "-q", "--json")
-    document = json.loads(recbulc("record", *common, *options, "--out", str(out), "--", str(program), *map(str, args)))
-    if document["lost"] or document["clocks"]["modified"]:
-        print(f"  {out.name}: events lost {document['lost']}, clocks modified {document['clocks']['modified']}")
+    for seed in range(1, MOST_TRIES):
+        common = ("--level", "RW", "--timeout", "60s", "--seed", str(seed), "-q", "--json", "--out", str(out))
+        document = json.loads(recbulc("record", *common, *options, "--", str(program), *map(str, args)))
+        if document["failed"]:
+            break
+    if document["lost"] or document["clocks"]["modified"] or not document["failed"]:
+        clocks = document["clocks"]["modified"]
+        print(f"  {out.name}: failed {document['failed']}, threads lost {document['lost']}, clocks modified {clocks}")
     return out
 
 

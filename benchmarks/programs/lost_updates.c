@@ -22,6 +22,7 @@ struct totals {
 
 static struct totals totals;
 static pthread_mutex_t totals_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t start;
 static long rounds;
 static long wrap = 1L << 62;
 
@@ -53,6 +54,7 @@ static void *crawl(void *argument)
     unsigned random = (unsigned)(size_t)argument + 1;
     long times = rounds, turn = wrap;
 
+    pthread_barrier_wait(&start);
     for (long round = 0; round < times; round++) {
         random = random * 1103515245u + 12345u;
         account((random >> 16) % HOSTS, (random >> 20) % 1000 + 1, turn);
@@ -85,6 +87,7 @@ int main(int argc, char **argv)
         return 2;
     wrap = argc > 3 ? atol(argv[3]) : wrap;
     rounds = accesses / PER_ROUND / workers;
+    pthread_barrier_init(&start, NULL, (unsigned)workers);
     for (int worker = 0; worker < workers; worker++)
         pthread_create(&threads[worker], NULL, crawl, (void *)(size_t)worker);
     for (int worker = 0; worker < workers; worker++)
