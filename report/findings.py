@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 from recbulc.schedule import Access, Schedule, ShownBy, Verdict
 
+BLOCK = re.compile(r"⟨(?P<file>.+):(?P<line>\d+), [\d.]+, \d+⟩(\+(?P<offset>\d+))?")
 WIDE = 1 << 16  # values from here on are more readable in hexadecimal
 
 SHOWN = {
@@ -59,7 +61,7 @@ def racing_sentences(schedule: Schedule) -> list[str]:
     if not racing:
         return []
     title = racing_title(racing)
-    lines = [f"{title}:", *(f"  {access_sentence(access)}" for access in racing)]
+    lines = [f"{title}:", *(f"  {access_sentence(access, schedule.cwd)}" for access in racing)]
     if title == "lock cycle":
         lines.append("  each waits for a lock that the next one holds")
     elif title == "lost signal":
@@ -69,12 +71,28 @@ def racing_sentences(schedule: Schedule) -> list[str]:
     return lines
 
 
-def access_sentence(access: Access) -> str:
-    """`thread 0.1 reads totals.bytes (= 0) at main.c:35 in add_bytes`."""
-    what = f" {access.object}" if access.object else ""
+def access_sentence(access: Access, cwd: str = "") -> str:
+    """`thread 0.1 reads totals.bytes (= 0) at main.c:35 in add_bytes`; files below `cwd` as seen from there."""
+    what = f" {object_text(access.object, cwd)}" if access.object else ""
     value = f" (= {value_text(access.value)})" if access.value is not None else ""
     where = f" in {access.function}" if access.function else ""
-    return f"thread {access.thread} {DOES[access.kind]}{what}{value} at {access.file}:{access.line}{where}"
+    return (
+        f"thread {access.thread} {DOES[access.kind]}{what}{value} at {seen_from(cwd, access.file)}:{access.line}{where}"
+    )
+
+
+def object_text(name: str, cwd: str = "") -> str:
+    """A block by where it was allocated, everything else by its name."""
+    block = BLOCK.fullmatch(name)
+    if not block:
+        return name
+    offset = f"byte {block['offset']} of " if block["offset"] else ""
+    return f"{offset}the block of {seen_from(cwd, block['file'])}:{block['line']}"
+
+
+def seen_from(cwd: str, file: str) -> str:
+    """A path below `cwd` without it."""
+    return file.removeprefix(f"{cwd}/") if cwd else file
 
 
 def value_text(value: int) -> str:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from recbulc.recorders.events import Kind
 from recbulc.report.columns import interleaving_table, notes_of
-from recbulc.report.findings import racing_sentences, verdict_sentence
+from recbulc.report.findings import access_sentence, object_text, racing_sentences, verdict_sentence
 from recbulc.report.interleaving import Gap, Mark, interleave
 from recbulc.schedule import Access, Op, Part, Schedule, Site, ThreadSchedule, Verdict
 
@@ -167,3 +167,11 @@ def test_a_deadlock_marks_every_blocked_thread(tmp_path):
 )
 def test_verdicts_in_words(verdict, sentence):
     assert verdict_sentence(verdict) == sentence
+
+
+def test_blocks_are_named_by_where_they_were_allocated_and_files_as_seen_from_the_program():
+    access = Access("/home/me/src/queue.c", 9, "0.1", "read", 7, "⟨/home/me/src/queue.c:41, 0, 2⟩+16", "take")
+    here = "thread 0.1 reads byte 16 of the block of queue.c:41 (= 7) at queue.c:9 in take"
+    assert access_sentence(access, "/home/me/src") == here
+    assert access_sentence(access, "/home/me/sr") == here.replace("queue.c", "/home/me/src/queue.c")
+    assert object_text("⟨stack of 0.1⟩-8") == "⟨stack of 0.1⟩-8"
