@@ -40,7 +40,7 @@ def truth(seed, style, count=3, length=8):
     return recording, steps_of(problem, tuple(truth_of(simulator, problem)))
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(SEEDS, st.sampled_from(STYLES), st.integers(2, 4))
 def test_what_happened_is_accepted(seed, style, count):
     recording, steps = truth(seed, style, count)
@@ -48,7 +48,7 @@ def test_what_happened_is_accepted(seed, style, count):
     assert check_stamps(recording, steps) == []
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(SEEDS)
 def test_a_mutated_value_is_refused(seed):
     """Counting up: every value that is read was written, or is read again."""
@@ -67,7 +67,7 @@ def test_a_mutated_value_is_refused(seed):
         assert check_order(changed(recording, t, e, value=10**6), steps)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(SEEDS, st.sampled_from(STYLES), st.integers(2, 3))
 def test_program_order_must_be_kept(seed, style, count):
     recording, steps = truth(seed, style, count)
@@ -80,7 +80,7 @@ def test_program_order_must_be_kept(seed, style, count):
         assert any("program order" in text for text in check_order(recording, swapped))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(SEEDS)
 def test_a_write_moved_across_a_read_of_its_variable_is_refused(seed):
     recording, steps = truth(seed, "increments")
@@ -103,7 +103,7 @@ def test_a_write_moved_across_a_read_of_its_variable_is_refused(seed):
             written[int(earlier["object"])] = int(earlier["value"])
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(SEEDS, st.sampled_from(STYLES))
 def test_what_stamps_prove_must_be_kept(seed, style):
     recording, steps = truth(seed, style)

@@ -14,7 +14,7 @@ from recbulc.solver.conflict_order import LASTS, faulted, reduce_order, up_to_fa
 from recbulc.solver.solve import steps_of
 
 RUNS = given(st.integers(0, 10**6), st.sampled_from(STYLES), st.integers(2, 4))
-SOME = settings(max_examples=40, deadline=None, derandomize=True)
+SOME = settings(max_examples=20, deadline=None, derandomize=True)
 MEMORY = (Kind.READ, Kind.WRITE, Kind.RMW)
 
 

@@ -14,7 +14,7 @@ from recbulc.solver.visits import collect
 RUNS = given(st.integers(0, 10**6), st.sampled_from(STYLES), st.integers(2, 4), st.booleans())
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @RUNS
 def test_what_follows_from_values_is_true(seed, style, count, stamps):
     simulator, recording = simulated(seed, style, count)

@@ -17,7 +17,7 @@ ZERO = (write(X, 0), write(Y, 0))
 LOCKED, UNLOCKED = call(Kind.MUTEX_LOCK, LOCK), call(Kind.MUTEX_UNLOCK, LOCK)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from(STYLES), st.integers(2, 4), st.booleans())
 def test_an_order_is_found_and_explains_every_value(seed, style, count, stamps):
     _, recording = simulated(seed, style, count)
