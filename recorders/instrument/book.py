@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 
+from recbulc.recorders.instrument.lines import better_locations
 from recbulc.recorders.instrument.site import Site, SiteKind
 from recbulc.recorders.ir.debuginfo import DebugInfo, Frame
 from recbulc.recorders.ir.module import Function
@@ -25,14 +26,16 @@ class SiteBook:
         self._is_system: dict[str, bool] = {}
         self._chosen: dict[tuple[int, int], tuple[Frame, bool]] = {}
         self._function = -1
+        self._better: dict[int, int] = {}
 
     def begin(self, function: Function) -> None:
         """The sites that follow are of this function."""
         self._function = function.location
+        self._better = better_locations(function, self._debug)
 
     def add(self, kind: SiteKind, ir_line: int, location: int, size: int = 0, flags: int = 0) -> Site:
         """Number a site at a debug location."""
-        frame, is_system = self.place(location)
+        frame, is_system = self.place(self._better.get(ir_line, location))
         key = (kind, frame.file, frame.function, frame.line)
         site = Site(
             number=len(self.sites),

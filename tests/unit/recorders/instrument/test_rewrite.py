@@ -290,7 +290,7 @@ def test_sites_are_numbered_in_the_order_of_the_text_and_carry_places():
     assert (entry.function, entry.file, entry.line) == ("f", "/d/a.c", 1)
     assert (first.line, first.column, first.ordinal, second.ordinal) == (2, 7, 0, 1)
     assert (inlined.file, inlined.line, inlined.is_system) == ("/d/a.c", 2, False)  # the user's own frame
-    assert (leave.line, leave.file) == (1, "/d/a.c")
+    assert (leave.line, leave.file) == (2, "/d/a.c")  # its own is 0
     assert first.ir_line == text.split("\n").index("  %1 = load i32, ptr @g, align 4, !dbg !5")
 
 
