@@ -184,3 +184,35 @@ def test_exceptions_call_once_and_thread_locals(folder):
     for thread in range(1, 5):
         wait = recorded.of(thread, Kind.COND_WAIT)[0]
         assert (wait["value"], wait["flags"]) == (ETIMEDOUT, Flag.TIMED)
+
+
+def test_c11_threads_are_posix_threads_under_other_names(folder):
+    program = build("c11.c", folder)
+    plain = subprocess.run([program], capture_output=True, check=False)
+    run = record(program)
+    assert run.result.stdout == plain.stdout == b"counter 3, once 1\n"
+    assert (run.result.code, plain.returncode) == (3, 3)
+    assert run.threads == 4
+    kinds = [Kind(kind) for kind in run.events(0)["kind"] if kind != Kind.MALLOC]
+    assert kinds == [
+        Kind.THREAD_START,
+        *[Kind.MUTEX_INIT] * 2,
+        *[Kind.MUTEX_LOCK] * 2,
+        *[Kind.MUTEX_UNLOCK] * 2,
+        Kind.MUTEX_DESTROY,
+        *[Kind.CREATE] * 3,
+        Kind.DETACH,
+        Kind.MUTEX_LOCK,
+        Kind.MUTEX_TRYLOCK,
+        Kind.COND_WAIT,
+        Kind.COND_SIGNAL,
+        Kind.COND_BROADCAST,
+        Kind.MUTEX_UNLOCK,
+        *[Kind.JOIN] * 2,
+        Kind.MUTEX_DESTROY,
+        Kind.EXIT,
+    ]
+    assert signed(run.of(0, Kind.MUTEX_INIT)) == [0, 1]
+    for worker in (1, 2):
+        assert Kind.ONCE in run.events(worker)["kind"]
+        assert run.events(worker)["kind"][-1] == Kind.THREAD_END
