@@ -210,7 +210,7 @@ def stamps(folder: Path, timeout_s: float) -> list[dict[str, Any]]:
         until = ("--provoke", "mixed", "--until-fail", str(MOST_RUNS), *fail_if)
         recordings[bug.name] = recorded(folder, built, options=until)
     print(
-        f"\n{'stamps against none':24}{'stamps':10}{'status':>9}{'accesses':>9}{'pairs':>12}{'open':>12}"
+        f"\n{'stamps against none':26}{'stamps':10}{'status':>9}{'accesses':>9}{'pairs':>12}{'open':>12}"
         f"{'choices':>12}{'left':>12}{'unknowns':>9}{'build s':>9}{'solve s':>9}"
     )
     rows = []
@@ -229,7 +229,7 @@ def stamps(folder: Path, timeout_s: float) -> list[dict[str, Any]]:
                 }
             )  # fmt: skip
             print(
-                f"{name:24}{way:10}{solution.status:>9}{solution.accesses:>9}{found.pairs:>12}{found.open_pairs:>12}"
+                f"{name:26}{way:10}{solution.status:>9}{solution.accesses:>9}{found.pairs:>12}{found.open_pairs:>12}"
                 f"{solution.constraints_before:>12}{solution.constraints:>12}{solution.unknowns:>9}"
                 f"{solution.build_seconds:>9.2f}{solution.solve_seconds:>9.2f}",
                 flush=True,
