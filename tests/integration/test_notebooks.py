@@ -19,4 +19,4 @@ def test_a_notebook_runs_and_shows_pictures(path):
 
 
 def test_there_are_notebooks():
-    assert [path.stem for path in NOTEBOOKS] == ["01_calibration", "02_stability"]
+    assert [path.stem for path in NOTEBOOKS] == ["01_calibration", "02_stability", "03_reproduce_a_bug"]
