@@ -131,7 +131,7 @@ def describe(run: RunResult) -> str:
         "exit": f"exit code {run.code}",
         "signal": signal_name(run.code),
         "timeout": f"not finished after {run.seconds:.3g} s",
-        "deadlock": f"{len(run.blocked)} threads wait for each other",
+        "deadlock": f"{len(run.blocked)} threads wait for ever" if len(run.blocked) > 1 else "a thread waits for ever",
     }[run.how]
 
 

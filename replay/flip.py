@@ -7,20 +7,19 @@ that was not after the pair is enforced as recorded, then the pair the other way
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import msgspec
 
 from recbulc.recorders.events import Kind
 from recbulc.replay.replay import Replayer
 from recbulc.schedule import Op, Part, Schedule, Verdict
-from recbulc.solver.racing import Candidate
+from recbulc.solver.racing import Candidate, Candidates
 
 RUNS = 5  # that must all pass
 ONE_BY_ONE = 24
 
 
-def find_decisive(schedule: Schedule, candidates: Sequence[Candidate], seconds: float) -> Candidate | None:
+def find_decisive(schedule: Schedule, candidates: Candidates, seconds: float) -> Candidate | None:
     """The last pair that must be in its order for the program to fail; None where there is none, or the time is up.
 
     `candidates` are the last first. What is flipped before the run was lost passes, because little of the recorded
@@ -30,7 +29,8 @@ def find_decisive(schedule: Schedule, candidates: Sequence[Candidate], seconds: 
     end = time.monotonic() + seconds
 
     def decides(place: int) -> bool:
-        return time.monotonic() < end and passes_flipped(schedule, candidates[place])
+        candidate = candidates[place]
+        return candidate is not None and time.monotonic() < end and passes_flipped(schedule, candidate)
 
     if not candidates:
         return None

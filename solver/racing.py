@@ -8,13 +8,14 @@ round find it (recbulc.replay.flip). Without them, unserialisable triples of acc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from recbulc.ordering.ops import NEVER
-from recbulc.ordering.sync import find_sections
+from recbulc.ordering.sync import Sections, find_sections
 from recbulc.recorders.events import POISON, Flag, Kind
 from recbulc.recorders.trace import Trace
 from recbulc.schedule import Access, Part
@@ -29,6 +30,7 @@ SENDS = tuple(kind for kinds in SIGNALS.values() for kind in kinds)
 FAR_FIELD = 1 << 16  # so far behind a pointer its fields and elements may lie
 FAR_BACK = 512  # events of a thread between the read of a pointer and the crash by it
 POINTER = 8  # bytes
+MOST_LOOKED_AT = 200  # candidates, for a pattern
 NEAR = 64  # operations of one thread between two accesses that still belong together
 
 
@@ -42,6 +44,14 @@ class Candidate:
     torn: bool  # one of them breaks into what the other's thread does in two steps (an unserialisable triple)
 
 
+class Candidates(Protocol):
+    """Made when they are asked for; None for a pair that has no name or cannot be flipped."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int, /) -> Candidate | None: ...
+
+
 @dataclass(frozen=True)
 class Race:
     """`racing`: what the trace alone shows; `certain`: by structure or by value, so that nothing need be tried.
@@ -51,7 +61,7 @@ class Race:
 
     racing: tuple[Access, ...] = ()
     certain: bool = False
-    candidates: tuple[Candidate, ...] = ()
+    candidates: Candidates = ()
     half: Access | None = None
 
 
@@ -77,6 +87,7 @@ class _Finder:
             if problem.lanes[t].ops.kind[i] == Kind.CREATE
         }
         self._sections = find_sections([lane.ops for lane in problem.lanes])
+        self._spans = [_spans(sections) for sections in self._sections]
         self._by_cell: dict[int, list[Where]] = {}
         for t, i in found.order:
             for cell in self._cells(t, i):
@@ -88,7 +99,7 @@ class _Finder:
             racing = self._lock_cycle() or self._lost_signal()
             if racing:
                 return Race(racing, certain=True)
-        candidates = tuple(self._candidates())
+        candidates = _Candidates(self._edges(), self._candidate)
         if how == "signal":
             by_value = self._of_fault()
             if by_value and len(by_value) > 1:
@@ -218,7 +229,7 @@ class _Finder:
 
     # ----------------------------------------------------------------------------------------------------- candidates
 
-    def _candidates(self) -> Iterator[Candidate]:
+    def _edges(self) -> list[tuple[Where, Where]]:
         """Every two conflicting accesses of different threads without another between them, the last first."""
         written: dict[int, Where] = {}
         read: dict[int, list[Where]] = {}
@@ -238,10 +249,8 @@ class _Finder:
                 read.setdefault(cell, []).append((t, i))
             if named:
                 edges.extend((other, (t, i)) for other in before if other[0] != t and self._kind(*other) != Kind.MALLOC)
-        for first, second in reversed(edges):
-            candidate = self._candidate(first, second)
-            if candidate:
-                yield candidate
+        edges.reverse()
+        return edges
 
     def _candidate(self, first: Where, second: Where) -> Candidate | None:
         named = self._access(*first), self._access(*second)
@@ -260,17 +269,25 @@ class _Finder:
     def _ends_of_flip(self, first: Where, second: Where) -> tuple[int, int]:
         """Where to hold the first thread, and what must be over before it goes on: whole sections of common locks."""
         (t, held), (u, until) = first, second
-        ours, theirs = self._sections[t], self._sections[u]
-        around = np.flatnonzero((ours.acquire < held) & (ours.release > held))
-        for place in around[np.argsort(-ours.acquire[around])].tolist():
-            since = self._place.get((t, int(ours.acquire[place])), 0)
-            theirs_too = np.flatnonzero((theirs.lock == ours.lock[place]) & (theirs.acquire <= second[1]))
-            later = [k for k in theirs_too.tolist() if self._place.get((u, int(theirs.acquire[k])), -1) > since]
-            if later:
-                held = int(ours.acquire[place])
-                release = max(int(theirs.release[k]) for k in later)
+        theirs = self._sections[u]
+        for lock, acquire in self._held(t, held):
+            since = self._place.get((t, acquire), 0)
+            low, high = np.searchsorted(theirs.lock, [lock, lock + 1]).tolist()
+            last = low + int(np.searchsorted(theirs.acquire[low:high], second[1], side="right")) - 1
+            if last >= low and self._place.get((u, int(theirs.acquire[last])), -1) > since:
+                held, release = acquire, int(theirs.release[last])
                 until = max(until, release if release != NEVER else self._lists[u][-1])
         return held, until
+
+    def _held(self, t: int, i: int) -> list[tuple[int, int]]:
+        """The locks that a thread holds at an operation, and where it took them; the innermost first."""
+        sections = self._sections[t]
+        found = []
+        for lock, (low, high) in self._spans[t].items():
+            place = low + int(np.searchsorted(sections.acquire[low:high], i)) - 1
+            if place >= low and sections.release[place] > i:
+                found.append((lock, int(sections.acquire[place])))
+        return sorted(found, key=lambda entry: -entry[1])
 
     def _breaks_in(self, first: Where, second: Where) -> bool:
         """Does the later access fall between two of the earlier one's thread that belong together, to its harm?"""
@@ -329,11 +346,41 @@ class _Finder:
         )
 
 
+def _spans(sections: Sections) -> dict[int, tuple[int, int]]:
+    """Where each lock's sections stand among all."""
+    locks, first = np.unique(sections.lock, return_index=True)
+    ends = np.append(first[1:], len(sections.lock))[: len(first)]
+    return dict(zip(locks.tolist(), zip(first.tolist(), ends.tolist(), strict=True), strict=True))
+
+
 def _is_poison(value: int, size: int) -> bool:
     return value == int.from_bytes(bytes([POISON]) * size, "little")
 
 
-def _likeliest(candidates: tuple[Candidate, ...]) -> tuple[Access, ...]:
+class _Candidates:
+    """Of the edges of an order, the last first."""
+
+    def __init__(self, edges: list[tuple[Where, Where]], make: Callable[[Where, Where], Candidate | None]) -> None:
+        self._edges = edges
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._edges)
+
+    def __getitem__(self, place: int) -> Candidate | None:
+        return self._make(*self._edges[place])
+
+
+def first_of(candidates: Candidates, most: int = MOST_LOOKED_AT) -> Iterator[Candidate]:
+    """Those of the first few that there are."""
+    for place in range(min(most, len(candidates))):
+        candidate = candidates[place]
+        if candidate:
+            yield candidate
+
+
+def _likeliest(candidates: Candidates) -> tuple[Access, ...]:
     """The last one that breaks into something; else the last."""
-    torn = [candidate for candidate in candidates if candidate.torn]
-    return (torn or candidates)[0].racing if candidates else ()
+    some = list(first_of(candidates))
+    torn = [candidate for candidate in some if candidate.torn]
+    return (torn or some)[0].racing if some else ()

@@ -31,7 +31,7 @@ def judged(run: RunResult, *texts: str):
         (ended(code=3), "exit", 3, "exit code 3"),
         (ended("signal", 11), "signal", 11, "SIGSEGV"),
         (ended("timeout"), "timeout", 0, "not finished after 0.5 s"),
-        (ended("deadlock", blocked=BLOCKED), "deadlock", 0, "2 threads wait for each other"),
+        (ended("deadlock", blocked=BLOCKED), "deadlock", 0, "2 threads wait for ever"),
     ],
 )
 def test_what_fails_by_default(run, how, code, detail):
