@@ -146,14 +146,14 @@ def test_variance_within_does_not_see_steps_between_groups():
 def test_coverage_on_1000_simulated_calibrations(triggers, granule):
     """The interval holds the truth at least as often as it says: Eq. 9 itself within chance, `confident` always so."""
     raw = confident = 0
-    for seed in range(1_000):
+    for seed in range(250):  # of each of four kinds
         prober = machine(seed=seed, counters=Counters(granule.ticks, bumps=granule.bump_ticks > 0))
         episodes = measure_pair(prober, (0, 1), triggers, QUICK, granule, 64)
         pair = summarise((0, 1), episodes, prober.now_ns(), 0.95, granule, 0.0)
         raw += abs(pair.d_ticks - SKEW) <= pair.half_width_ticks
         confident += SKEW in pair.confident
-    assert raw >= 930  # 950 less three standard deviations of the count itself
-    assert confident >= 950
+    assert raw >= 227  # 95 % less three standard deviations of the count itself
+    assert confident >= 238
 
 
 def test_table_6_has_every_cell_and_narrows_as_the_paper_says():
