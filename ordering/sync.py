@@ -74,9 +74,26 @@ def _once_edges(threads: list[ThreadOps]) -> Iterator[tuple[Where, Where]]:
         for i in ops.of_kind(Kind.ONCE).tolist():
             if ops.part[i] in (Part.END, Part.WHOLE):
                 (ran if ops.part[i] == Part.END else idle)[int(ops.object[i])].append((t, i))
+    for control, last in unfinished_once(threads).items():
+        ran[control].append(last)
     for control, ends in ran.items():
         if len(ends) == 1:
             yield from ((ends[0], other) for other in idle[control] if other[0] != ends[0][0])
+
+
+def unfinished_once(threads: list[ThreadOps]) -> dict[int, Where]:
+    """Controls whose routine has no recorded end, with the last that its thread did.
+
+    Where others returned from the control all the same, the run ended between the routine's end and its stamp.
+    """
+    begun: dict[int, Where] = {}
+    for t, ops in enumerate(threads):
+        for i in ops.of_kind(Kind.ONCE).tolist():
+            if ops.part[i] == Part.BEGIN:
+                begun[int(ops.object[i])] = (t, len(ops) - 1)
+            elif ops.part[i] == Part.END:
+                begun.pop(int(ops.object[i]), None)
+    return begun
 
 
 def _barrier_edges(threads: list[ThreadOps]) -> Iterator[tuple[Where, Where]]:

@@ -15,6 +15,7 @@ from recbulc.ordering.cells import Cells
 from recbulc.ordering.events import Ints, Recording
 from recbulc.ordering.ops import ACCESSES, MARKS, ThreadOps
 from recbulc.ordering.order import PartialOrder
+from recbulc.ordering.sync import unfinished_once
 from recbulc.recorders.events import POISON, Flag, Kind
 from recbulc.schedule import Part
 
@@ -30,7 +31,7 @@ class Lane:
     reads: list[Slots]
     writes: list[Slots]
     required: int  # so many must happen; what follows did not end
-    key: list[int]  # about when it happened, by one clock: the order to try first
+    key: list[int]  # the order to try first: about when it happened, by one clock; without stamps, how far it is
 
     def __len__(self) -> int:
         return len(self.reads)
@@ -66,7 +67,7 @@ def build_problem(known: PartialOrder, recording: Recording, *, stamped: bool) -
     for where, rows in zip(chosen, known.bounds, strict=True):
         mine = rows[where]
         bounds.append(np.stack([rank[mine[:, u]] for u, rank in enumerate(ranks)], axis=1) if len(mine) else mine)
-    shift = _shifts(recording)
+    shift = _shifts(recording) if stamped else None
     lanes = []
     for t, (where, ops) in enumerate(zip(chosen, known.threads, strict=True)):
         touches = cells.touches[t]
@@ -74,7 +75,18 @@ def build_problem(known: PartialOrder, recording: Recording, *, stamped: bool) -
             zip(touches.op.tolist(), zip(touches.first.tolist(), touches.end.tolist(), strict=True), strict=True)
         )
         lanes.append(_lane(ops.select(where), [spans.get(op) for op in where.tolist()], cells, shift))
-    return Problem(tuple(lanes), bounds, cells, recording, stamped)
+    return Problem(tuple(lanes), bounds, cells, recording, stamped, relaxed=_returned_unseen(lanes))
+
+
+def _returned_unseen(lanes: list[Lane]) -> set[tuple[int, int]]:
+    """Returns from a `pthread_once` whose routine has no recorded end."""
+    unfinished = unfinished_once([lane.ops for lane in lanes])
+    return {
+        (t, i)
+        for t, lane in enumerate(lanes)
+        for i in lane.ops.of_kind(Kind.ONCE).tolist()
+        if lane.ops.part[i] == Part.WHOLE and int(lane.ops.object[i]) in unfinished
+    }
 
 
 def _mask(where: Ints, length: int) -> Ints:
@@ -98,7 +110,7 @@ def _shifts(recording: Recording) -> dict[int, int]:
     return {core: sum(recording.interval(cores[0], core)) // 2 if core != cores[0] else 0 for core in cores}
 
 
-def _lane(ops: ThreadOps, spans: list[tuple[int, int] | None], cells: Cells, shift: dict[int, int]) -> Lane:
+def _lane(ops: ThreadOps, spans: list[tuple[int, int] | None], cells: Cells, shift: dict[int, int] | None) -> Lane:
     reads: list[Slots] = []
     writes: list[Slots] = []
     address, width = cells.address.tolist(), cells.width.tolist()
@@ -128,11 +140,18 @@ def _lane(ops: ThreadOps, spans: list[tuple[int, int] | None], cells: Cells, shi
         if ops.part[required - 1] == Part.BEGIN:
             break  # that half is over
         required -= 1
+    return Lane(ops, reads, writes, required, list(range(len(ops))) if shift is None else _times(ops, shift))
+
+
+def _times(ops: ThreadOps, shift: dict[int, int]) -> list[int]:
+    """The middle of the stamps of each, by one clock."""
+    events = ops.events
     begin = ops.before - np.array([shift[int(c)] for c in events["core"]], np.int64)
     end = np.where(
         ops.ended, ops.after - np.array([shift.get(int(c), 0) for c in events["core_after"]], np.int64), begin
     )
-    return Lane(ops, reads, writes, required, ((begin + np.maximum(end, begin)) // 2).tolist())
+    times: list[int] = ((begin + np.maximum(end, begin)) // 2).tolist()
+    return times
 
 
 def _poison(width: int) -> int:

@@ -14,7 +14,7 @@ from recbulc.solver.saturate import saturate
 from recbulc.solver.solve import as_order, steps_of
 
 RUNS = given(st.integers(0, 10**6), st.sampled_from(STYLES), st.integers(2, 4), st.booleans())
-STUCK = (13, "increments", 4)  # without stamps: it goes back too far and finds no other way
+STUCK = (1, "increments", 4, 16)  # without stamps: it goes back too far and finds no other way
 
 
 def never():

@@ -147,3 +147,8 @@ def test_one_wrong_value_is_noticed():
         found = find_order(workers(busy, busy), engine=engine)
         assert found.status == "unsat", found.why
         assert "the result of MUTEX_TRYLOCK (thread" in found.why
+
+
+def test_a_routine_whose_end_was_not_recorded_had_ended_for_who_returned_from_it():
+    _, recording = simulated(59, "crash", 4)  # a crash between the end of a pthread_once routine and its stamp
+    assert find_order(recording).status == "sat"
