@@ -135,6 +135,7 @@ def _show(speaker: Speaker, result: ReplayResult, schedule: Schedule) -> None:
             "unreachable": "the schedule cannot be followed any more",
         }
         speaker.show(f"[bold]{result.verdict}[/]: {said[result.verdict]}")
-    speaker.show(f"failed {result.failed}/{result.runs} replays ({how}), {result.diverged} diverged")
+    if result.runs:
+        speaker.show(f"failed {result.failed}/{result.runs} replays ({how}), {result.diverged} diverged")
     if result.first_divergence:
         speaker.show(f"first divergence: {escape(result.first_divergence.message)}")

@@ -190,6 +190,13 @@ static int blocks(int kind)
     }
 }
 
+/* Does this begin a section that keeps other threads out? */
+static int acquires(int kind)
+{
+    return kind == RB_EVENT_KIND_MUTEX_LOCK || kind == RB_EVENT_KIND_RW_RDLOCK || kind == RB_EVENT_KIND_RW_WRLOCK ||
+           kind == RB_EVENT_KIND_SPIN_LOCK;
+}
+
 /* Does the outcome of this call hang on timing, so that a recorded failure is returned rather than tried for? */
 static int tries(const struct rb_schedule_op *op)
 {
@@ -226,6 +233,8 @@ static const struct rb_schedule_op *claim(struct rb_thread *self, struct rb_lane
         if (ends_process(rb_lane_next(lane)->kind) && blocks(kind)) {
             rb_lane_await(self, lane, rb_lane_next(lane));
             rb_lanes_open(lane, RB_DIVERGED_MISSED, &found);
+        } else if (rb_lanes.header->by_place && acquires(kind)) {
+            rb_lane_await(self, lane, rb_lane_next(lane)); /* not held at a gate with a lock that others need first */
         }
         return NULL;
     }

@@ -48,6 +48,21 @@ def test_the_fixed_twin_never_fails_the_recorded_way(name):
     assert done.code == 1
 
 
+def test_a_fix_that_locks_each_access_still_fails(tmp_path):
+    """Each is locked now, but not both together: the recorded interleaving goes through the new locks."""
+    made = chain("lost_update")
+    text = made.bug.path.read_text()
+    for line in ("    long before = totals.bytes;", "    totals.bytes = before + bytes;"):
+        assert text.count(line) == 1
+        text = text.replace(line, f"    pthread_mutex_lock(&totals_lock);\n{line} pthread_mutex_unlock(&totals_lock);")
+    (tmp_path / made.bug.path.name).write_text(text)
+    program = tmp_path / "half-fixed"
+    source = str(tmp_path / made.bug.path.name)
+    assert run_compiler([*made.bug.flags, "-g", "-pthread", source, "-o", str(program)], cxx=False) == 0
+    done = run("replay", "--json", "--times", TIMES, made.schedule, "--", program)
+    assert (done.document["verdict"], done.document["failed"]) == ("failed", TIMES), done.document["first_divergence"]
+
+
 def test_people_read_what_the_fix_did():
     people = run("replay", chain("lost_update").schedule, "--", chain("lost_update").fixed)
     assert people.code == 1
