@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import comb
 from statistics import fmean
 
-from scipy import stats
+from scipy import special
 
 from recbulc.calibration.model import ClockModel
 from recbulc.calibration.pair import STEP_TICKS, WANDER_GRANULES, PairClock
@@ -161,7 +161,7 @@ def compare_sightings(
     hidden = max(0.0, (whole if n >= ENOUGH_VALUES else wander) - then.span_ticks)
     quantile = t_quantile(confidence, freedom)
     # the error is itself estimated, and may be larger: for a promise, as large as chance lets it be
-    largest_error = error * float(freedom / stats.chi2.ppf(1 - POWER, freedom)) ** 0.5
+    largest_error = error * float(freedom / special.chdtri(freedom, POWER)) ** 0.5
     extent, allowed = abs(d_now - d_then), wander + quantile * error
     near = STEP_TICKS + quantile * error
     overlap = now.lowest[0] <= then.highest[0] + near and then.lowest[0] <= now.highest[0] + near
@@ -176,7 +176,7 @@ def compare_sightings(
         extent_ticks=extent,
         wander_ticks=wander,
         allowed_ticks=allowed,
-        smallest_detectable_ticks=wander + hidden + (quantile + float(stats.t.ppf(POWER, freedom))) * largest_error,
+        smallest_detectable_ticks=wander + hidden + (quantile + float(special.stdtrit(freedom, POWER))) * largest_error,
         settled=settled,
     )
 

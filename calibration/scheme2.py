@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from recbulc.tsc_probe.overflow import difference
 from recbulc.tsc_probe.rounds import FlagRounds
@@ -185,7 +185,7 @@ def estimate(d: Ticks, confidence: float, between: tuple[float, float] | None = 
 
 def t_quantile(confidence: float, freedom: float) -> float:
     """Of Student's t, both sides."""
-    return float(stats.t.ppf((1 + confidence) / 2, max(freedom, 1.0)))
+    return float(special.stdtrit(max(freedom, 1.0), (1 + confidence) / 2))  # quick to import, as stats is not
 
 
 def variance_within(groups: Sequence[Sequence[float]]) -> tuple[float, int]:

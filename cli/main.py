@@ -29,9 +29,10 @@ COMPILERS = {"cc": "The C compiler: builds programs that can be recorded.", "c++
 COMMANDS = ("doctor", "calibrate", "stability", "record", "trace", "order", "solve", "replay", "reproduce")
 
 
-def load_commands() -> dict[str, Command]:
-    """The modules of all commands; importing them takes a while, in which Ctrl-C must already be answered."""
-    return {name: cast(Command, import_module(f"recbulc.cli.{name}")) for name in COMMANDS}
+def load_commands(words: list[str]) -> dict[str, Command]:
+    """The module of the command that is meant, or of all; importing takes a while, in which Ctrl-C must be answered."""
+    names = words[:1] if words[:1] and words[0] in COMMANDS else COMMANDS
+    return {name: cast(Command, import_module(f"recbulc.cli.{name}")) for name in names}
 
 
 def build_parser(commands: dict[str, Command]) -> argparse.ArgumentParser:
@@ -82,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _command(words: list[str]) -> int:
-    commands = load_commands()
+    commands = load_commands(words)
     args = build_parser(commands).parse_args(words)
     return commands[args.command].run(args)
 
