@@ -15,7 +15,7 @@ demo: setup
 	./tools/demo.sh $(OUT)
 
 test: setup lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 	@echo "test ok"
 
 lint: setup
