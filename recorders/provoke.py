@@ -65,9 +65,9 @@ def plain(_rng: random.Random, _seen: Seen) -> dict[str, int]:
 
 
 def access(rng: random.Random, seen: Seen) -> dict[str, int]:
-    """Short delays at random accesses, half of the time with start offsets."""
+    """Short delays before and behind random accesses, half of the time with start offsets."""
     delay_us = _log_uniform(rng, *DELAY_US)
-    ppm = _rate_ppm(rng, seen.accesses, delay_us, seen.budget_us)
+    ppm = _rate_ppm(rng, 2 * seen.accesses, delay_us, seen.budget_us)
     return {"access_delay_ppm": ppm, "delay_us": round(delay_us)} | (start(rng, seen) if rng.random() < 0.5 else {})
 
 

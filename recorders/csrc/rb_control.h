@@ -73,7 +73,7 @@ struct rb_control {
     uint32_t pad;
     uint64_t chunk_bytes;           /* by which a log grows; a multiple of the page size */
     uint64_t seed;                  /* of the delays */
-    uint32_t access_delay_ppm;      /* how often, per million, an access is delayed */
+    uint32_t access_delay_ppm;      /* how often, per million, there is a delay before or behind an access */
     uint32_t sync_delay_ppm;        /* ... a synchronisation call */
     uint32_t delay_us;              /* the longest such delay; each is drawn from 0 to this */
     uint32_t start_us;              /* the longest delay at a thread's start */

@@ -2,7 +2,7 @@
  * Provoking: delays at random places, which give up the CPU (spinning provokes next to nothing where cores are few).
  *
  * Drawn from the thread's own generator, 0 to control.delay_us, at the rates of the control page; taken before the
- * event's `before` stamp. The thread's state word says DELAYED meanwhile.
+ * event's `before` stamp, or behind an access, after its `after` stamp. The thread's state word says DELAYED meanwhile.
  */
 #ifndef RB_PROVOKE_H
 #define RB_PROVOKE_H

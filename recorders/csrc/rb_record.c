@@ -117,6 +117,7 @@ static void access_after(struct rb_thread *self, uint32_t site, int kind, int si
     event->old = kind == RB_EVENT_KIND_RMW ? value : 0;
     event->core_after = core;
     event->after = stamp;
+    rb_provoke(self, rb_state.control->access_delay_ppm); /* what follows need not be an access: a system call, say */
 }
 
 static void mark(struct rb_thread *self, uint32_t site, int kind) { mark_event(self, kind)->site = site; }
