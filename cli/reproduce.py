@@ -49,6 +49,7 @@ from recbulc.schedule import Schedule, Verdict
 from recbulc.tsc_probe.machine import read_machine
 
 INTERRUPTED = 130
+LAST_LINES = 20  # of the program's output
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -202,8 +203,11 @@ def show(speaker: Speaker, found: Reproduction) -> None:
         result = found.recorded.result
         for name, output in (("stdout", result.stdout), ("stderr", result.stderr)):
             if output:
-                speaker.note(f"the failing run's {name}:")
-                passing_on(as_json=True)(2, output if output.endswith(b"\n") else output + b"\n")
+                lines = output.splitlines(keepends=True)
+                last = f" (the last {LAST_LINES} of {len(lines)} lines)" if len(lines) > LAST_LINES else ""
+                speaker.note(f"the failing run's {name}{last}:")
+                shown = b"".join(lines[-LAST_LINES:])
+                passing_on(as_json=True)(2, shown if shown.endswith(b"\n") else shown + b"\n")
     if found.schedule:
         show_schedule(speaker, found.schedule)
     if found.verdict and found.verdict.failed:

@@ -50,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
     """Exit 0 when a schedule was written."""
     speaker = speaker_of(args)
     timeout_s = duration_seconds(args.timeout)
-    out = args.out or args.trace.with_name(args.trace.resolve().name + SUFFIX)
+    named = args.trace if args.trace.name else args.trace.resolve()  # `.` has none
+    out = args.out or named.with_name(args.trace.resolve().name + SUFFIX)
     if not out.parent.is_dir():
         raise InputError(f"{out.parent} is no directory", "create it, or choose another --out")
     if out.is_dir() or (out.exists() and not is_schedule(out)):

@@ -16,7 +16,7 @@ from recbulc.ordering.events import Events, Ints, Recording
 from recbulc.recorders.events import Flag, Kind
 from recbulc.schedule import Part
 
-ETIMEDOUT = 110
+ETIMEDOUT, ECANCELED = 110, 125
 NEVER = 1 << 62  # the end of what did not end: later than every stamp
 
 ACCESSES = (Kind.READ, Kind.WRITE, Kind.RMW)
@@ -87,7 +87,7 @@ def _split_thread(events: Events) -> ThreadOps:
     number = np.arange(len(events))
     part = np.where(~ended & np.isin(kind, BLOCKING), Part.BLOCKED, Part.WHOLE)
     result = events["value"]
-    slept = (kind == Kind.COND_WAIT) & (~ended | (result == 0) | (result == ETIMEDOUT))
+    slept = (kind == Kind.COND_WAIT) & (~ended | np.isin(result, (0, ETIMEDOUT, ECANCELED)))
     halves = slept | (kind == Kind.BARRIER_WAIT)
     # a routine under way shows by what its thread did after entering it
     ran = (kind == Kind.ONCE) & (((events["flags"] & Flag.RAN) != 0) | (~ended & (number < len(events) - 1)))

@@ -3,11 +3,12 @@
 Every task of the process must be a thread that the runtime knows and that is BLOCKED (in a call that waits for another
 thread, without a time limit) or PARKED (held by us), at least one BLOCKED, asleep, and no event and no context switch
 of a blocked one between several looks. A thread that is RUNNING (also in a call we do not know, as read from a
-terminal), TIMED or DELAYED means that things may still go on.
+terminal), TIMED or DELAYED means that things may still go on. A program that handles signals must stand still longer.
 """
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 
@@ -17,8 +18,13 @@ import numpy.typing as npt
 from recbulc.recorders.control import ControlPage, ThreadState
 
 LOOKS = 3
+PATIENCE_S = 2.0  # of nothing moving, where a signal handler of the program may yet wake someone
 INTERVAL_S = 0.010
 MOST_INTERVAL_S = 0.100
+OURS = sum(
+    1 << (number - 1)
+    for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, 32, 33)
+)  # rb_signals.c; 32 and 33 are libc's, for cancelling and setuid
 STUCK = (ThreadState.BLOCKED, ThreadState.PARKED)
 GONE = (ThreadState.NONE, ThreadState.ENDED)
 
@@ -34,6 +40,7 @@ class DeadlockWatch:
         self._last: Look = ()
         self._same = 0
         self._started = time.monotonic()
+        self._since = self._started
 
     @property
     def interval_s(self) -> float:
@@ -48,9 +55,20 @@ class DeadlockWatch:
         look = self._stuck(threads) if may_be_stuck(threads["state"]) else ()
         self._same = self._same + 1 if look and look == self._last else int(bool(look))
         self._last = look
-        if self._same < LOOKS:
+        if self._same < 2:
+            self._since = time.monotonic()
+        if self._same < LOOKS or (time.monotonic() - self._since < PATIENCE_S and self._has_handlers()):
             return []
         return np.flatnonzero(threads["state"] == ThreadState.BLOCKED).tolist()
+
+    def _has_handlers(self) -> bool:
+        """Does the program catch signals other than those that the runtime itself catches?"""
+        try:
+            status = (self._tasks.parent / "status").read_text()
+        except OSError:
+            return False
+        caught = next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigCgt:")), 0)
+        return bool(caught & ~OURS)
 
     def _stuck(self, threads: npt.NDArray[np.void]) -> Look:
         """What must not move, or nothing if a task is awake, unknown, or has a child that may wake it."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from recbulc.recorders.clocks import ClockWatch
 from recbulc.recorders.events import Kind
@@ -17,7 +18,7 @@ from recbulc.recorders.trace import Trace
 from recbulc.recorders.verdict import FailIf
 from recbulc.replay.flip import find_decisive
 from recbulc.replay.replay import recorded_launch
-from recbulc.schedule import Access, Schedule, ShownBy
+from recbulc.schedule import Access, Op, Schedule, ShownBy
 from recbulc.solver.racing import Race
 
 PASSING_RUNS = 5
@@ -54,26 +55,38 @@ def find_counterpart(schedule: Schedule, half: Access, clocks: ClockWatch) -> Ac
                 fail_if=FailIf.parse(schedule.verdict.fail_if),
                 timeout_s=schedule.timeout_s,
             )
-            trace = record(request, clocks.one_core(), Mixed(run, "plain")).trace
-            if not trace.meta.verdict.failed:
-                return _first_write(trace, schedule, half)
+            recorded = record(request, clocks.one_core(), Mixed(run, "plain"))
+            if recorded.interrupted:
+                raise KeyboardInterrupt
+            if not recorded.trace.meta.verdict.failed:
+                return _first_write(recorded.trace, schedule, half)
     return None
 
 
 def _first_write(trace: Trace, schedule: Schedule, half: Access) -> Access | None:
+    """To the same object, before it is read where the failing run read it; all on one core, whose stamps order them."""
     wanted = OWNER.sub("⟩", half.object)
-    found = []
+    written, read = [], []
     for number, events in enumerate(trace.events):
-        for event in events[[kind in WRITES for kind in events["kind"].tolist()]]:
+        for event in events[np.isin(events["kind"], (*WRITES, Kind.READ))]:
             place, site = trace.object_name(event), trace.location(event)
-            if place and site and OWNER.sub("⟩", str(place)) == wanted:
-                found.append((int(event["before"]), number, site))
-                break
-    if not found:
+            if not place or not site or OWNER.sub("⟩", str(place)) != wanted:
+                continue
+            if event["kind"] in WRITES:
+                written.append((int(event["before"]), number, site))
+            elif (site.file, site.line) == (half.file, half.line):
+                read.append(int(event["before"]))
+    first = min(written, key=lambda entry: entry[0], default=None)
+    if first is None or not read or min(read) < first[0]:
         return None
-    _, number, site = min(found, key=lambda entry: entry[0])
-    thread = trace.threads[number].name
+    thread, site = trace.threads[first[1]].name, first[2]
     if thread == half.thread:  # there the roles were swapped
-        others = [other.name for other in schedule.threads if other.name != half.thread]
-        thread = others[-1] if others else thread
+        others = [other for other in schedule.threads if other.name != half.thread]
+        there = [other for other in others if any(_function(schedule, op) == site.function for op in other.ops)]
+        busiest = max(there or others, key=lambda other: len(other.ops), default=None)
+        thread = busiest.name if busiest else thread
     return Access(site.file, site.line, thread, "write", object=half.object, function=site.function)
+
+
+def _function(schedule: Schedule, op: Op) -> str:
+    return schedule.sites[op.site].function if op.site >= 0 else ""

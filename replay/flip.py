@@ -17,6 +17,8 @@ from recbulc.solver.racing import Candidate, Candidates
 
 RUNS = 5  # that must all pass
 ONE_BY_ONE = 24
+FAR_WITHIN = 200  # candidates behind one, of which some lie within it
+MOST_WITHIN = 8
 
 
 def find_decisive(schedule: Schedule, candidates: Candidates, seconds: float) -> Candidate | None:
@@ -24,39 +26,82 @@ def find_decisive(schedule: Schedule, candidates: Candidates, seconds: float) ->
 
     `candidates` are the last first. What is flipped before the run was lost passes, because little of the recorded
     order is left; what is flipped after that fails. So far back as one by one is too slow, strides grow until one
-    passes, and halving finds the last.
+    passes, and halving finds the last; what cannot be flipped is no evidence of either. A flip turns round what lies
+    within the pair, too: of the pairs within, the innermost that passes is the one.
     """
-    end = time.monotonic() + seconds
+    search = _Search(schedule, candidates, time.monotonic() + seconds)
+    place = search.last_that_passes()
+    return search.innermost(place) if place is not None else None
 
-    def decides(place: int) -> bool:
-        candidate = candidates[place]
-        return candidate is not None and time.monotonic() < end and passes_flipped(schedule, candidate)
 
-    if not candidates:
-        return None
-    fails, place, last = -1, 0, len(candidates) - 1
-    while not decides(place):
-        if place == last:
+class _Search:
+    def __init__(self, schedule: Schedule, candidates: Candidates, end: float) -> None:
+        self._schedule = schedule
+        self._candidates = candidates
+        self._end = end
+        self._known: dict[int, bool | None] = {}
+
+    def last_that_passes(self) -> int | None:
+        """The lowest place, as far as the strides tell."""
+        fails, place, last = -1, 0, len(self._candidates) - 1
+        while place <= last and not self._passes(place):
+            if place == last or time.monotonic() > self._end:
+                return None
+            if self._passes(place) is not None:
+                fails = place
+            place = min(place + max(1, place - ONE_BY_ONE), last)
+        if place > last:
             return None
-        fails, place = place, min(place + max(1, place - ONE_BY_ONE), last)
-    while place - fails > 1:
-        middle = (place + fails) // 2
-        if decides(middle):
-            place = middle
-        else:
-            fails = middle
-    return candidates[place] if time.monotonic() < end else None
+        while place - fails > 1:
+            middle = next((n for n in range((place + fails) // 2, place) if self._passes(n) is not None), None)
+            if middle is None:  # nothing between can be flipped
+                middle = next((n for n in range((place + fails) // 2, fails, -1) if self._passes(n) is not None), None)
+            if middle is None:
+                break
+            if self._passes(middle):
+                place = middle
+            else:
+                fails = middle
+        return place if time.monotonic() < self._end else None
+
+    def innermost(self, place: int) -> Candidate | None:
+        """Of the candidates within this one, the smallest that passes; itself where none does."""
+        whole = self._candidates[place]
+        assert whole is not None
+        within = []
+        for other in range(place + 1, min(place + 1 + FAR_WITHIN, len(self._candidates))):
+            inner = self._candidates[other]
+            if inner and _lies_within(inner, whole):
+                within.append((inner.until[1] - inner.held[1], other))
+        for _, other in sorted(within)[:MOST_WITHIN]:
+            if self._passes(other):
+                return self._candidates[other]
+        return whole
+
+    def _passes(self, place: int) -> bool | None:
+        if place not in self._known:
+            candidate = self._candidates[place]
+            late = time.monotonic() > self._end
+            self._known[place] = None if candidate is None or late else passes_flipped(self._schedule, candidate)
+        return self._known[place]
 
 
-def passes_flipped(schedule: Schedule, candidate: Candidate) -> bool:
-    """Does the program pass every time when these two are in the other order?"""
+def _lies_within(inner: Candidate, whole: Candidate) -> bool:
+    (t, held), (u, until) = inner.held, inner.until
+    return (t, u) == (whole.held[0], whole.until[0]) and held > whole.held[1] and until < whole.until[1]
+
+
+def passes_flipped(schedule: Schedule, candidate: Candidate) -> bool | None:
+    """Does the program pass every time when these two are in the other order? None: they cannot be."""
     other = flipped(schedule, candidate)
     if other is None:
-        return False
+        return None
     with Replayer(other) as replayer:
         for _ in range(RUNS):
             run = replayer.run()
-            if run.verdict.failed or run.divergence is not None:
+            if run.divergence is not None:
+                return None
+            if run.verdict.failed:
                 return False
     return True
 

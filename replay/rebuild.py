@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from recbulc.errors import InputError
 from recbulc.recorders.runner import Launch, find_program
 from recbulc.recorders.sitetable import load_site_table
 from recbulc.replay.compile import ACCESSES, has_place
@@ -42,11 +43,20 @@ def rebuilt(schedule: Schedule, launch: Launch, there: Sequence[Site]) -> Rebuil
 
 
 def find_rebuilt(schedule: Schedule, command_line: Sequence[str]) -> Rebuilt:
-    """The program that a command line names, in the recorded environment; the sites are those of its own file."""
+    """The program that a command line names, in the recorded environment; the sites are those of its own file.
+
+    Without arguments it gets the recorded ones.
+    """
     cwd = Path.cwd()
     program = find_program(command_line[0], cwd)
     table = load_site_table(program)
-    launch = Launch(program, tuple(command_line), schedule.env, cwd, schedule.stdin)
+    if not len(table) and any(site.kind.startswith("BEFORE_") for site in schedule.sites):
+        raise InputError(
+            f"{program} was not built by `recbulc cc`: no place of the schedule can be found in it",
+            "build it with CC='recbulc cc' CXX='recbulc c++', and the options of the recorded build",
+        )
+    argv = (command_line[0], *(command_line[1:] or schedule.argv[1:]))
+    launch = Launch(program, argv, schedule.env, cwd, schedule.stdin)
     return rebuilt(schedule, launch, [table.schedule_site(number) for number in range(1, len(table) + 1)])
 
 

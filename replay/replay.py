@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recbulc.errors import InputError, MachineError
-from recbulc.recorders.control import ControlPage, Mode, Setting
+from recbulc.recorders.control import MOST_CORES, ControlPage, Mode, Setting
 from recbulc.recorders.runner import Launch, OnOutput, Runner, RunResult
 from recbulc.recorders.verdict import FailIf, describe
 from recbulc.replay.compile import Compiled, compile_schedule
@@ -109,7 +109,7 @@ class Replayer:
     def page(self) -> ControlPage:
         """A fresh control page for the next run."""
         self._runs += 1
-        cores = tuple(sorted(os.sched_getaffinity(0)))
+        cores = tuple(sorted(os.sched_getaffinity(0)))[:MOST_CORES]
         setting = Setting(mode=Mode.REPLAY, cores=cores, pin=False, schedule=self._schedule_file)
         return ControlPage.create(Path(self._directory.name) / f"control-{self._runs}", setting)
 

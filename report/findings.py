@@ -12,7 +12,7 @@ WIDE = 1 << 16  # values from here on are more readable in hexadecimal
 
 SHOWN = {
     ShownBy.TRACE: "nothing fixes their order, and the value that was read led to the failure",
-    ShownBy.FLIP: "nothing fixes their order: in the other order, with all else as it was before, every run passes",
+    ShownBy.FLIP: "nothing fixes their order: in the other order, and all before as it was, every run passes",
     ShownBy.PASSING_RUN: "nothing fixes their order: in runs that pass, the write comes first",
     ShownBy.PATTERN: "nothing fixes their order; that the failure comes of it is likely, and was not tried",
 }

@@ -8,6 +8,7 @@ round find it (recbulc.replay.flip). Without them, unserialisable triples of acc
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -88,10 +89,11 @@ class _Finder:
         }
         self._sections = find_sections([lane.ops for lane in problem.lanes])
         self._spans = [_spans(sections) for sections in self._sections]
-        self._by_cell: dict[int, list[Where]] = {}
-        for t, i in found.order:
-            for cell in self._cells(t, i):
-                self._by_cell.setdefault(cell, []).append((t, i))
+        self._by_cell: dict[int, list[tuple[int, Where, bool]]] = {}  # place in the order, who, does it write
+        for place, (t, i) in enumerate(found.order):
+            for cells, writes in ((self._problem.lanes[t].reads[i], False), (self._problem.lanes[t].writes[i], True)):
+                for cell, _ in cells:
+                    self._by_cell.setdefault(cell, []).append((place, (t, i), writes))
 
     def find(self) -> Race:
         how = self._trace.meta.verdict.how
@@ -101,9 +103,9 @@ class _Finder:
                 return Race(racing, certain=True)
         candidates = _Candidates(self._edges(), self._candidate)
         if how == "signal":
-            by_value = self._of_fault()
-            if by_value and len(by_value) > 1:
-                return Race(by_value, certain=True, candidates=candidates)
+            by_value, only = self._of_fault()
+            if len(by_value) > 1:
+                return Race(by_value, certain=only, candidates=candidates)
             if by_value:
                 return Race(_likeliest(candidates), candidates=candidates, half=by_value[0])
         return Race(_likeliest(candidates), candidates=candidates)
@@ -170,62 +172,72 @@ class _Finder:
                 other = self._problem.lanes[u].ops
                 if u != t and other.kind[j] in SIGNALS[kind] and other.object[j] == ops.object[i]:
                     pair = self._access(u, j), self._access(t, i)
-                    return pair if pair[0] and pair[1] else ()  # type: ignore[return-value]
+                    if not pair[0] or not pair[1] or self._anyone_asleep(int(ops.object[i]), self._place[u, j]):
+                        break  # it woke someone: that none came later has another cause
+                    return pair[0], pair[1]
         return ()
+
+    def _anyone_asleep(self, condition: int, until: int) -> bool:
+        """Was some thread waiting on a condition at this place of the order?"""
+        asleep: set[int] = set()
+        for t, i in self._order[:until]:
+            ops = self._problem.lanes[t].ops
+            if ops.kind[i] == Kind.COND_WAIT and ops.object[i] == condition:
+                (asleep.add if ops.part[i] == Part.BEGIN else asleep.discard)(t)
+        return bool(asleep)
 
     # -------------------------------------------------------------------------------------------------------- crashes
 
-    def _of_fault(self) -> tuple[Access, ...]:
+    def _of_fault(self) -> tuple[tuple[Access, ...], bool]:
         """The read that led to the faulting address, and the conflicting write: before it, or else after it.
 
-        Where this run came to no such write, the read alone.
+        Where this run came to no such write, the read alone. And whether no other read could have led there.
         """
         fault = next(((t, i) for t, i in reversed(self._order) if faulted(self._problem, t, i)), None)
         if fault is None:
-            return ()
+            return (), False
         t, ops = fault[0], self._problem.lanes[fault[0]].ops
         log, last = self._trace.events[t], int(ops.index[fault[1]])
         recent = log[max(last - FAR_BACK, 0) : last]
-        address = int(log["object"][last])
         shared = {int(ops.index[i]): i for i in self._lists[t] if ops.index[i] < last}
-        alone: tuple[Access, ...] = ()
+        found: dict[int, tuple[tuple[Access, ...], Where | None]] = {}  # by the address that was read
         for event, row in zip(reversed(range(last - len(recent), last)), recent[::-1], strict=True):
-            size, value = int(row["size"]), int(row["value"])
-            leads_there = size == POINTER and 0 <= address - value < FAR_FIELD
-            if row["kind"] != Kind.READ or not (leads_there or _is_poison(value, size)):
+            if int(row["object"]) in found or not _led_to(int(log["object"][last]), row):
                 continue
             read = self._named(t, row)
-            if read is None:
+            if read is None or read.object.startswith("⟨stack"):
                 continue
             other = self._counterpart(t, shared[event]) if event in shared else None
             named = self._access(*other) if other else None
             if other and named:
                 first = self._place.get(other, len(self._order)) < self._place[t, shared[event]]
-                return (named, read) if first else (read, named)
-            if not alone and not read.object.startswith("⟨stack"):
-                alone = (read,)
-        return alone
+                found[int(row["object"])] = ((named, read) if first else (read, named)), other
+            else:
+                found[int(row["object"])] = (read,), None
+        ranked = sorted(found.values(), key=lambda entry: -len(entry[0]))  # pairs first, the last read of them
+        return (ranked[0][0] if ranked else ()), len({other for _, other in ranked}) == 1
 
     def _counterpart(self, t: int, i: int) -> Where | None:
-        """The other thread's write that the read saw; where it saw none, or what a block begins with, the next one."""
+        """The other thread's write that the read saw; where it saw none, or what a block begins with, the next one.
+
+        What a thread wrote before it created this one does not race.
+        """
         here = self._place[t, i]
         cells = set(self._cells(t, i))
-        before = [
-            where
-            for cell in cells
-            for where in self._by_cell[cell]
-            if self._place[where] < here and self._writes(*where, cells)
-        ]
-        latest = max(before, key=self._place.__getitem__, default=None)  # of anyone
-        if latest is not None and latest[0] != t and self._kind(*latest) != Kind.MALLOC:
-            return latest
-        later = [
-            where
-            for cell in cells
-            for where in self._by_cell[cell]
-            if self._place[where] > here and where[0] != t and self._writes(*where, cells)
-        ]
-        return min(later, key=self._place.__getitem__, default=None)
+        latest: tuple[int, Where] | None = None
+        following: tuple[int, Where] | None = None
+        for cell in cells:
+            entries = self._by_cell[cell]
+            at = bisect_left(entries, (here,))
+            before = next((entry for entry in reversed(entries[max(at - FAR_BACK, 0) : at]) if entry[2]), None)
+            after = next((entry for entry in entries[at + 1 :] if entry[2] and entry[1][0] != t), None)
+            latest = max(filter(None, (latest, before and before[:2])), default=None)
+            following = min(filter(None, (following, after and after[:2])), default=None)
+        if latest is not None:
+            place, (u, j) = latest
+            if u != t and self._kind(u, j) != Kind.MALLOC and place > self._created.get((u, t), 0):
+                return u, j
+        return following[1] if following else None
 
     # ----------------------------------------------------------------------------------------------------- candidates
 
@@ -351,6 +363,13 @@ def _spans(sections: Sections) -> dict[int, tuple[int, int]]:
     locks, first = np.unique(sections.lock, return_index=True)
     ends = np.append(first[1:], len(sections.lock))[: len(first)]
     return dict(zip(locks.tolist(), zip(first.tolist(), ends.tolist(), strict=True), strict=True))
+
+
+def _led_to(address: int, row: np.void) -> bool:
+    """Can what was read be the pointer by which this address was reached? Small numbers but 0 are no pointers."""
+    size, value = int(row["size"]), int(row["value"])
+    pointer = size == POINTER and 0 <= address - value < FAR_FIELD and not 0 < value < FAR_FIELD
+    return row["kind"] == Kind.READ and (pointer or _is_poison(value, size))
 
 
 def _is_poison(value: int, size: int) -> bool:

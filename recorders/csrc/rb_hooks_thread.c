@@ -43,9 +43,7 @@ RB_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
         created = &rb_state.control->threads[number];
         rb_state.starts[number] = (struct rb_start){routine, argument, number};
         result = rb_state.real.pthread_create(thread, attributes, start, &rb_state.starts[number]);
-        if (result)
-            self->creations--;
-        else if (!created->pthread) /* the thread itself writes the same */
+        if (!result && !created->pthread) /* the thread itself writes the same */
             created->pthread = (uint64_t)*thread;
     }
     call.event.value = result || number == RB_NO_THREAD ? UINT64_MAX : number;

@@ -175,7 +175,9 @@ void rb_patch_module(const struct rb_module *module, const uint32_t *first)
     if (!count)
         return;
     thunks.bytes = (sizeof(trampoline) + count * THUNK_MAX + PAGE - 1) & ~(PAGE - 1);
-    if (!map_thunks(&thunks, module) || rb_sys_mprotect(code, code_bytes, PROT_READ | PROT_WRITE)) {
+    /* a library's constructor may have started a thread that runs this code: let it, where the system allows both */
+    if (!map_thunks(&thunks, module) || (rb_sys_mprotect(code, code_bytes, PROT_READ | PROT_WRITE | PROT_EXEC) &&
+                                         rb_sys_mprotect(code, code_bytes, PROT_READ | PROT_WRITE))) {
         control->sites_unpatched += count;
         return;
     }

@@ -426,6 +426,8 @@ static void finish(struct rb_thread *self, const struct rb_event *event)
     if (unheld(lane))
         return;
     if (lane && lane->under_way && is_access(rb_lane_next(lane)->kind)) {
+        if (event->kind == RB_EVENT_KIND_SIGNAL && rb_lane_next(lane)->part != RB_PART_BLOCKED)
+            rb_diverge(lane, RB_DIVERGED_SIGNAL, &found, NULL); /* it was no fault in the recorded run */
         lane->under_way = 0;
         rb_lane_complete(lane);
     }
