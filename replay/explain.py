@@ -44,7 +44,7 @@ def explain(
 
 
 def find_counterpart(schedule: Schedule, half: Access, clocks: ClockWatch) -> Access | None:
-    """The first write, in a run that passes, to what the failing run read too early."""
+    """The write that comes before the read, in a run that passes, to what the failing run read too early."""
     if not half.object:
         return None
     with tempfile.TemporaryDirectory(prefix="recbulc-passing-") as folder:
@@ -59,12 +59,12 @@ def find_counterpart(schedule: Schedule, half: Access, clocks: ClockWatch) -> Ac
             if recorded.interrupted:
                 raise KeyboardInterrupt
             if not recorded.trace.meta.verdict.failed:
-                return _first_write(recorded.trace, schedule, half)
+                return _write_before(recorded.trace, schedule, half)
     return None
 
 
-def _first_write(trace: Trace, schedule: Schedule, half: Access) -> Access | None:
-    """To the same object, before it is read where the failing run read it; all on one core, whose stamps order them."""
+def _write_before(trace: Trace, schedule: Schedule, half: Access) -> Access | None:
+    """To the same object, the last before it is read where the failing run read it; one core has stamped all."""
     wanted = OWNER.sub("⟩", half.object)
     written, read = [], []
     for number, events in enumerate(trace.events):
@@ -76,10 +76,11 @@ def _first_write(trace: Trace, schedule: Schedule, half: Access) -> Access | Non
                 written.append((int(event["before"]), number, site))
             elif (site.file, site.line) == (half.file, half.line):
                 read.append(int(event["before"]))
-    first = min(written, key=lambda entry: entry[0], default=None)
-    if first is None or not read or min(read) < first[0]:
+    before = [entry for entry in written if read and entry[0] < min(read)]
+    if not before:
         return None
-    thread, site = trace.threads[first[1]].name, first[2]
+    _, number, site = max(before, key=lambda entry: entry[0])
+    thread = trace.threads[number].name
     if thread == half.thread:  # there the roles were swapped
         others = [other for other in schedule.threads if other.name != half.thread]
         there = [other for other in others if any(_function(schedule, op) == site.function for op in other.ops)]

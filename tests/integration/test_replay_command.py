@@ -13,6 +13,7 @@ import pytest
 from tests.chain_support import COMMAND, NAMES, built, chain, damaged, on_one_core, refused, run
 
 from recbulc.recorders.build import run_compiler
+from recbulc.replay.rebuild import find_rebuilt
 from recbulc.schedule import load_schedule
 
 KEYS = {"runs", "failed", "diverged", "verdict", "first_divergence"}
@@ -204,10 +205,18 @@ def test_another_program_that_cannot_be_run(program, said):
     refused(run("replay", chain("lost_update").schedule, "--", program), 2, said)
 
 
-def test_a_program_without_the_sites_cannot_follow():
-    done = run("replay", "--json", chain("lost_update").schedule, "--", "/bin/true")
+def test_a_program_without_sites_is_refused_and_another_cannot_follow():
+    refused(run("replay", chain("lost_update").schedule, "--", "/bin/true"), 2, "was not built by `recbulc cc`")
+    done = run("replay", "--json", chain("lost_update").schedule, "--", built("two_locks"))
     assert (done.code, done.document["verdict"], done.document["runs"]) == (1, "unreachable", 0)
     assert "no such place" in done.document["first_divergence"]["message"]
+
+
+def test_another_build_gets_the_recorded_arguments_where_none_are_given():
+    schedule = msgspec.structs.replace(load_schedule(chain("lost_update").schedule), argv=("./prog", "-n", "two words"))
+    program = str(built("lost_update"))
+    assert find_rebuilt(schedule, [program]).launch.argv == (program, "-n", "two words")
+    assert find_rebuilt(schedule, [program, "other"]).launch.argv == (program, "other")
 
 
 def test_a_script_is_no_build(tmp_path):

@@ -88,3 +88,19 @@ def test_none_may_matter(monkeypatch):
     monkeypatch.setattr(flip, "passes_flipped", lambda *_: False)
     assert find_decisive(lost_update(), [candidate((0, n), (1, n)) for n in range(100)], 60) is None
     assert find_decisive(lost_update(), [], 60) is None
+
+
+def test_what_cannot_be_flipped_is_no_evidence(monkeypatch):
+    cannot = {40, 60, 61, 62, 80}
+    monkeypatch.setattr(flip, "passes_flipped", lambda _, one: None if one.held[1] in cannot else one.held[1] >= 63)
+    candidates = [candidate((0, n), (1, n)) for n in range(100)]
+    assert find_decisive(lost_update(), candidates, 60) is candidates[63]
+
+
+def test_of_pairs_within_each_other_the_innermost_counts(monkeypatch):
+    """A flip of the outer pair turns the inner one round, too."""
+    outer, inner, beside = candidate((0, 2), (1, 9)), candidate((0, 5), (1, 6)), candidate((0, 1), (1, 3))
+    monkeypatch.setattr(flip, "passes_flipped", lambda *_: True)
+    assert find_decisive(lost_update(), [outer, inner, beside], 60) is inner
+    monkeypatch.setattr(flip, "passes_flipped", lambda _, one: one is not inner)
+    assert find_decisive(lost_update(), [outer, inner, beside], 60) is outer

@@ -119,3 +119,38 @@ def test_a_value_that_has_nothing_to_do_with_the_crash_is_not_blamed():
     race = crash(0x7000, 0x900000, at(1, write(X, 0x7000)))
     assert not race.certain
     assert race.half is None
+
+
+def test_small_numbers_are_no_pointers():
+    """A counter that was 3 did not lead to address 24; the NULL that was read before it did."""
+    mine = [at(4, read(X, 0)), at(5, read(Y, 3)), at(6, read(24, 0)) | {"after": 0}, called(7, Kind.SIGNAL, 0, 11)]
+    race = race_of(mine, [at(1, write(X, 0)), at(2, write(Y, 3))], how="signal", deadlocked=True)
+    assert lines(race.racing) == [(10, "0.2", "write"), (40, "0.1", "read")]
+    assert race.certain
+
+
+def test_two_reads_that_may_have_led_to_a_crash_leave_it_open():
+    mine = [at(4, read(X, 0)), at(5, read(Y, 0)), at(6, read(24, 0)) | {"after": 0}, called(7, Kind.SIGNAL, 0, 11)]
+    race = race_of(mine, [at(1, write(X, 0)), at(2, write(Y, 0))], how="signal", deadlocked=True)
+    assert lines(race.racing) == [(20, "0.2", "write"), (50, "0.1", "read")]
+    assert not race.certain
+
+
+def test_what_main_wrote_before_it_created_the_thread_does_not_race():
+    mine = [at(5, read(X, 0)), at(6, read(16, 0)) | {"after": 0}, called(7, Kind.SIGNAL, 0, 11)]
+    race = race_of(mine, [at(1, write(Y, 1))], how="signal", deadlocked=True, before=(write(X, 0) | {"site": 9},))
+    assert lines([race.half]) == [(50, "0.1", "read")]
+
+
+def test_a_signal_that_woke_someone_is_not_lost():
+    def waits(place, **more):
+        return called(place, Kind.COND_WAIT, COND, old=LOCK) | more
+
+    woken = at(2, {})["before"], at(4, {})["after"]
+    race = race_of(
+        [called(1, Kind.MUTEX_LOCK, LOCK), waits(2, before=woken[0], after=woken[1]), waits(5, after=0)],
+        [called(3, Kind.COND_SIGNAL, COND)],
+        how="deadlock",
+        deadlocked=True,
+    )
+    assert not race.certain

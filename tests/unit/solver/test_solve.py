@@ -1,5 +1,7 @@
 """From a recording to a schedule, or to a sentence that says why there is none."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -152,3 +154,27 @@ def test_one_wrong_value_is_noticed():
 def test_a_routine_whose_end_was_not_recorded_had_ended_for_who_returned_from_it():
     _, recording = simulated(59, "crash", 4)  # a crash between the end of a pthread_once routine and its stamp
     assert find_order(recording).status == "sat"
+
+
+def test_a_cancelled_wait_released_its_mutex():
+    recording = workers(
+        [
+            call(Kind.MUTEX_LOCK, LOCK) | {"before": 10_110, "after": 10_120},
+            call(Kind.COND_WAIT, X, value=125, old=LOCK) | {"before": 10_130, "after": 10_300},
+            call(Kind.MUTEX_UNLOCK, LOCK) | {"before": 10_310, "after": 10_320},
+        ],
+        [call(Kind.MUTEX_LOCK, LOCK) | {"before": 10_150, "after": 10_160}, call(Kind.MUTEX_UNLOCK, LOCK)],
+        slack=5,
+    )
+    found = find_order(recording)
+    assert found.status == "sat", found.why
+
+
+def test_a_creation_that_had_not_returned_made_the_thread_that_began():
+    whole = trace_of(workers([write(X, 1)], [read(X, 1)], slack=5))
+    main = whole.events[0][:2].copy()
+    main[1]["value"], main[1]["after"] = (1 << 64) - 1, 0
+    trace = dataclasses.replace(whole, events=(main, *whole.events[1:]))
+    solution = solve(trace)
+    assert solution.status == "sat", solution.why
+    assert [op.value for op in solution.schedule.threads[0].ops if op.kind == Kind.CREATE] == [1, 2]
