@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/time.h>
@@ -69,6 +70,7 @@
     X(int, rand, (void), NULL)                                                                                         \
     X(long, random, (void), NULL)                                                                                      \
     X(pid_t, getpid, (void), NULL)                                                                                     \
+    X(int, kill, (pid_t, int), NULL)                                                                                   \
     X(void, exit, (int), NULL)                                                                                         \
     X(void, _exit, (int), NULL)                                                                                        \
     X(void, _Exit, (int), NULL)                                                                                        \

@@ -92,6 +92,7 @@ struct rb_state {
     struct rb_control *control; /* NULL: do nothing */
     const struct rb_engine *engine;
     uint32_t pid;             /* a process with another number is not ours to record (vfork) */
+    pid_t told_pid;           /* what a replay has told the program that its number is; 0: nothing yet */
     uint32_t key;             /* pthread_key_t whose destructor ends a thread */
     uint32_t exit_registered; /* on_exit has been called at the first pthread_create */
     uint32_t resolved;        /* `real` is filled in: 1; being filled in: 2 */

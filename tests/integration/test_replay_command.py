@@ -298,3 +298,36 @@ def processes_of(program: Path) -> list[str]:
         except OSError:
             continue
     return found
+
+
+SELF_KILL = """\
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+static int ready;
+static void *work(void *argument) { ready = 1; return argument; }
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, work, NULL);
+    pthread_join(thread, NULL);
+    if (!ready || kill(getpid(), 0))
+        return 9;
+    kill(getpid(), SIGTERM);
+    for (;;)
+        pause();
+}
+"""
+
+
+def test_a_signal_to_oneself_reaches_oneself_in_a_replay(tmp_path):
+    """The program is told the recorded number of its process, which is nobody's or a stranger's by then."""
+    (tmp_path / "self.c").write_text(SELF_KILL)
+    program = tmp_path / "self"
+    assert run_compiler(["-g", "-pthread", str(tmp_path / "self.c"), "-o", str(program)], cxx=False) == 0
+    with on_one_core():
+        recorded = run("record", "--json", "--out", tmp_path / "self.trace", "--", program)
+    assert recorded.document["verdict"]["detail"] == "SIGTERM"
+    assert run("solve", tmp_path / "self.trace", "--out", tmp_path / "self.schedule").code == 0
+    done = run("replay", "--json", "--times", TIMES, tmp_path / "self.schedule")
+    assert (done.code, done.document["failed"]) == (0, TIMES), done.document["first_divergence"]
