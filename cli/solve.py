@@ -85,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
             "ordered_fraction": solution.ordered_fraction,
             "external": list(solution.external),
             "switches": solution.switches,
+            "windows": solution.windows,
+            "z3_seconds": solution.z3_seconds,
             "why": solution.why,
         }
     )
