@@ -27,6 +27,8 @@ lint: setup
 bench: setup
 	$(BIN)/python benchmarks/stamp_cost.py
 	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python benchmarks/solving.py
+	$(BIN)/python benchmarks/chain.py
 
 clean:
 	rm -rf .venv build dist $(OUT) *.egg-info src/*.egg-info tsc_probe/_probe.* recorders/*.so
