@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"{out} is there and is no schedule", "choose another --out, or remove it first")
     trace = Trace.load(args.trace)
     if args.memory_model == "tso":
-        solution = Solution("unsupported", why="orders of the store buffer (tso) are not searched yet; use sc")
+        solution = Solution(status="unsupported", why="orders of the store buffer (tso) are not searched yet; use sc")
     else:
         speaker.note(f"solving {args.trace} ...")
         solution = solve(

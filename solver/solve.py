@@ -62,9 +62,9 @@ class Found:
     clash: tuple[Where, ...] = ()
 
 
-@dataclass(frozen=True)
-class Solution:
-    """What came of a trace; figures as in Figures.
+@dataclass(frozen=True, kw_only=True)
+class Solution(Figures):
+    """What came of a trace, with its figures.
 
     `external` names reads that no recorded write explains, `switches` counts those of the schedule between threads,
     `why` says what is in the way where there is no schedule.
@@ -72,15 +72,6 @@ class Solution:
 
     status: Status
     schedule: Schedule | None = None
-    accesses: int = 0
-    unknowns: int = 0
-    constraints_before: int = 0
-    constraints: int = 0
-    build_seconds: float = 0.0
-    solve_seconds: float = 0.0
-    ordered_fraction: float = 0.0
-    windows: int = 0
-    z3_seconds: float = 0.0
     external: tuple[str, ...] = ()
     switches: int = 0
     race: Race = field(default_factory=Race)
@@ -98,10 +89,12 @@ def solve(
     """Find an order that explains every recorded value, and write it as a schedule; `timestamps` off is CLAP alone."""
     lost = [thread.name for thread in trace.threads if thread.lost]
     if lost:
-        return Solution("unsupported", why=f"the log of thread {lost[0]} could not grow: the rest of it is missing")
+        return Solution(
+            status="unsupported", why=f"the log of thread {lost[0]} could not grow: the rest of it is missing"
+        )
     recording = recording_of(trace, interval)
     found = find_order(recording, timestamps=timestamps, timeout_s=timeout_s, engine=engine)
-    solution = Solution(found.status, why=found.why + describe_sites(trace, found), **vars(found.figures))
+    solution = Solution(status=found.status, why=found.why + describe_sites(trace, found), **vars(found.figures))
     if found.status != "sat" or found.problem is None:
         return solution
     start = time.monotonic()
