@@ -17,10 +17,7 @@ static void *start(void *argument)
     return start->routine(start->argument);
 }
 
-/*
- * The new thread's number is given out here, in the creating thread. An engine that sets value in call_begin chooses
- * it (a replay does: numbers are part of the schedule); else it is the next one.
- */
+/* The new thread's number is given out here, in the creating thread; names are counted per creator. */
 RB_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *),
                              void *argument)
 {
@@ -35,7 +32,7 @@ RB_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
     rb_end_register();
     call.event.value = UINT64_MAX;
     rb_call_begin(self, &call);
-    number = rb_thread_number(self, (uint32_t)call.event.value);
+    number = rb_thread_number(self);
     if (number == RB_NO_THREAD) { /* it runs, unseen */
         self->control->lost = 1;
         result = rb_state.real.pthread_create(thread, attributes, routine, argument);

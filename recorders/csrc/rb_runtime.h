@@ -189,8 +189,8 @@ RB_HIDDEN void rb_thread_begin(uint32_t number);
 RB_HIDDEN void rb_thread_over(struct rb_thread *self);
 /* Of rb_state.key: calls rb_thread_over in the last round of destructors. */
 RB_HIDDEN void rb_thread_destructor(void *value);
-/* A number for a thread that `self` creates, or `wanted` where that is not RB_NO_THREAD; RB_NO_THREAD: no more. */
-RB_HIDDEN uint32_t rb_thread_number(struct rb_thread *self, uint32_t wanted);
+/* A number for a thread that `self` creates; RB_NO_THREAD: there are no more. */
+RB_HIDDEN uint32_t rb_thread_number(struct rb_thread *self);
 /* The number of the newest thread with this pthread_t, or RB_NO_THREAD. */
 RB_HIDDEN uint32_t rb_thread_find(uint64_t pthread);
 

@@ -71,14 +71,12 @@ void rb_thread_over(struct rb_thread *self)
     __atomic_store_n(&self->control->state, RB_THREAD_ENDED, __ATOMIC_RELEASE);
 }
 
-uint32_t rb_thread_number(struct rb_thread *self, uint32_t wanted)
+uint32_t rb_thread_number(struct rb_thread *self)
 {
     struct rb_control *control = rb_state.control;
     struct rb_control_thread *created;
     uint32_t number = __atomic_fetch_add(&control->nthreads, 1, __ATOMIC_ACQ_REL);
 
-    if (wanted != RB_NO_THREAD)
-        number = wanted;
     if (number >= RB_CONTROL_THREADS)
         return RB_NO_THREAD;
     created = &control->threads[number];

@@ -5,10 +5,11 @@ import dataclasses
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.solver.made import LOCK, X, Y, call, read, trace_of, workers, write
+from tests.unit.solver.made import LOCK, X, Y, call, read, threads, trace_of, workers, write
 from tests.unit.solver.programs import STYLES, simulated
 
-from recbulc.recorders.events import Kind
+from recbulc.ordering.order import partial_order
+from recbulc.recorders.events import Flag, Kind
 from recbulc.schedule import load_schedule
 from recbulc.solver import solve as module
 from recbulc.solver.check import check_order, check_stamps
@@ -178,3 +179,11 @@ def test_a_creation_that_had_not_returned_made_the_thread_that_began():
     solution = solve(trace)
     assert solution.status == "sat", solution.why
     assert [op.value for op in solution.schedule.threads[0].ops if op.kind == Kind.CREATE] == [1, 2]
+
+
+def test_who_returned_from_a_routine_without_a_recorded_end_did_so_after_all_its_thread_did():
+    runner = [call(Kind.ONCE, X) | {"after": 0, "flags": Flag.RAN}, write(Y, 1)]
+    recording = threads(runner, [call(Kind.ONCE, X), read(Y, 1)])
+    known = partial_order(recording, stamps=False)
+    last, returned = len(known.threads[0]) - 1, 0
+    assert known.before((0, last), (1, returned))
